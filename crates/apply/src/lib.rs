@@ -1,0 +1,1 @@
+//! Which object a write asks for and which manager owns each field.

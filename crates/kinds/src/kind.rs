@@ -1,0 +1,193 @@
+//! The one description type, for built-in and custom kinds alike.
+//!
+//! Everything the server knows about a kind is a field here: data where data can say it, a
+//! function where upstream has code. Nothing outside this crate matches on a kind's name.
+
+use std::sync::Arc;
+
+use object::field::FieldError;
+use object::{Map, Text, Value};
+use schema::{TypeId, Types};
+
+/// A kind in one version, as one collection serves it.
+#[derive(Clone)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: Text,
+    /// The version.
+    pub version: Text,
+    /// The kind, such as `Deployment`.
+    pub kind: Text,
+    /// The kind of its lists, such as `DeploymentList`.
+    pub list_kind: Text,
+    /// The collection's name in paths, such as `deployments`.
+    pub resource: Text,
+    /// The name of one, such as `deployment`.
+    pub singular: Text,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Short names for people, such as `deploy`.
+    pub short_names: Vec<Text>,
+    /// Categories, such as `all`.
+    pub categories: Vec<Text>,
+    /// What can be done with the collection, sorted, as discovery says it.
+    pub verbs: Vec<Text>,
+    /// What hangs under an object.
+    pub subresources: Vec<Subresource>,
+    /// The types of the schema.
+    pub types: Arc<Types>,
+    /// The type of the whole object.
+    pub root: TypeId,
+    /// Where its objects are stored: the part of the key before namespace and name, such as
+    /// `/registry/services/specs/`. Kinds that share it are versions of one stored object.
+    pub collection: Text,
+    /// The version that is stored; `version` unless several are served.
+    pub storage_version: Text,
+    /// Whether this is a custom resource, which is stored and printed as it came.
+    pub custom: bool,
+    /// What the kind does beyond its schema.
+    pub rules: Rules,
+}
+
+/// A subresource of a kind.
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    /// Its name in paths, such as `status`.
+    pub name: Text,
+    /// The group of its kind, if that is not the parent's.
+    pub group: Text,
+    /// The version of its kind, if that is not the parent's.
+    pub version: Text,
+    /// Its kind.
+    pub kind: Text,
+    /// What can be done with it, sorted.
+    pub verbs: Vec<Text>,
+}
+
+/// What upstream writes as code, per kind. The default is a kind with no rules of its own.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// Fills what a client left out.
+    pub defaults: fn(&mut Map),
+    /// Shapes a new object before validation: drops what clients may not set, sets generation.
+    pub prepare_create: fn(&mut Map),
+    /// Shapes a changed object before validation, given the stored one and the subresource
+    /// (empty for the object itself).
+    pub prepare_update: fn(new: &mut Map, old: &Map, subresource: &str),
+    /// Reports every mistake of an object; `old` is the stored one when it is an update.
+    pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,
+    /// Advice about an object that is valid.
+    pub warnings: fn(new: &Map, old: Option<&Map>) -> Vec<String>,
+    /// Whether a change of the object outside metadata and status counts as a new generation.
+    pub generation: Generation,
+    /// Which names its objects may have.
+    pub name: NameRule,
+    /// Whether a PUT may create the object.
+    pub create_on_update: bool,
+    /// Whether a PUT may leave out the resourceVersion.
+    pub unconditional_update: bool,
+    /// Whether a DELETE answers with the object rather than with a Status.
+    pub returns_deleted: bool,
+    /// Whether dependents are orphaned unless the client says otherwise.
+    pub orphan_by_default: bool,
+    /// Whether finalizers of garbage collection are put on its objects.
+    pub garbage_collected: bool,
+    /// The life of an object in seconds after its last write.
+    pub ttl_seconds: Option<u32>,
+    /// Fields beyond `metadata.name` and `metadata.namespace` that field selectors may name.
+    pub selectable: &'static [&'static str],
+    /// The value of a selectable field as text.
+    pub select: fn(&Map, &str) -> Text,
+    /// Paths that a write through this subresource (empty: the object itself) cannot change.
+    pub reset_fields: fn(subresource: &str) -> &'static [&'static [&'static str]],
+}
+
+/// When `metadata.generation` counts up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Never: the field stays absent.
+    None,
+    /// With every change of `spec`.
+    Spec,
+    /// With every change outside `metadata` and `status`.
+    AllButStatus,
+    /// With every change of `spec` or of the annotations.
+    SpecAndAnnotations,
+}
+
+/// Which names are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// DNS-1123 subdomain.
+    Subdomain,
+    /// DNS-1123 label.
+    Label,
+    /// DNS-1035 label.
+    Label1035,
+    /// Anything that can stand in a path.
+    PathSegment,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            defaults: |_| {},
+            prepare_create: |_| {},
+            prepare_update: |_, _, _| {},
+            validate: |_, _, _| Vec::new(),
+            warnings: |_, _| Vec::new(),
+            generation: Generation::None,
+            name: NameRule::Subdomain,
+            create_on_update: false,
+            unconditional_update: true,
+            returns_deleted: false,
+            orphan_by_default: false,
+            garbage_collected: true,
+            ttl_seconds: None,
+            selectable: &[],
+            select: |_, _| Text::default(),
+            reset_fields: |_| &[],
+        }
+    }
+}
+
+impl Kind {
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> Text {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            compact(&[&self.group, "/", &self.version])
+        }
+    }
+
+    /// `resource.group`, or the resource alone for the core group.
+    pub fn group_resource(&self) -> Text {
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            compact(&[&self.resource, ".", &self.group])
+        }
+    }
+
+    /// The subresource of this name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// An object of this kind that holds nothing else.
+    pub fn empty_object(&self) -> Map {
+        let mut object = Map::with_capacity(4);
+        object.insert("apiVersion", Value::String(self.api_version()));
+        object.insert("kind", Value::String(self.kind.clone()));
+        object
+    }
+}
+
+fn compact(parts: &[&str]) -> Text {
+    let mut out = Text::default();
+    for part in parts {
+        out.push_str(part);
+    }
+    out
+}

@@ -1,0 +1,10 @@
+//! What an API object is: value tree, names, selectors, quantities, times, wire forms.
+//!
+//! Pure: no clock, randomness, files, network or logs. Everything that a client can send passes
+//! through a parser of this crate first, so each has limits and each has a fuzz target.
+
+pub mod field;
+pub mod json;
+mod value;
+
+pub use value::{Map, Text, Value};

@@ -1,0 +1,9 @@
+//! The shape of a kind: compile, decode, default, prune, validate, publish.
+//!
+//! Pure: no clock, randomness, files, network or logs.
+
+mod types;
+
+pub use types::{
+    Empty, Field, Form, ListTopology, ListType, MapType, Patch, Scalar, Type, TypeId, Types,
+};

