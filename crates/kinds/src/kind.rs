@@ -172,7 +172,9 @@ impl Kind {
 
     /// The subresource of this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
-        self.subresources.iter().find(|subresource| subresource.name == name)
+        self.subresources
+            .iter()
+            .find(|subresource| subresource.name == name)
     }
 
     /// An object of this kind that holds nothing else.

@@ -26,22 +26,34 @@ enum Step<'a> {
 impl<'a> Path<'a> {
     /// The object itself.
     pub const fn root() -> Path<'static> {
-        Path { parent: None, step: Step::Root }
+        Path {
+            parent: None,
+            step: Step::Root,
+        }
     }
 
     /// A field of the struct at this path.
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
-        Path { parent: Some(self), step: Step::Field(name) }
+        Path {
+            parent: Some(self),
+            step: Step::Field(name),
+        }
     }
 
     /// An item of the list at this path.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
-        Path { parent: Some(self), step: Step::Index(index) }
+        Path {
+            parent: Some(self),
+            step: Step::Index(index),
+        }
     }
 
     /// An entry of the dictionary at this path.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
-        Path { parent: Some(self), step: Step::Key(key) }
+        Path {
+            parent: Some(self),
+            step: Step::Key(key),
+        }
     }
 }
 
@@ -159,7 +171,12 @@ impl FieldError {
             field if field.is_empty() => "<nil>".to_owned(),
             field => field,
         };
-        FieldError { mistake, field, value, detail }
+        FieldError {
+            mistake,
+            field,
+            value,
+            detail,
+        }
     }
 
     /// A value is missing.
@@ -174,7 +191,12 @@ impl FieldError {
 
     /// A value has the wrong type.
     pub fn type_invalid(path: &Path<'_>, value: &Value, detail: impl Into<String>) -> FieldError {
-        FieldError::new(Mistake::TypeInvalid, path, Some(print(value)), detail.into())
+        FieldError::new(
+            Mistake::TypeInvalid,
+            path,
+            Some(print(value)),
+            detail.into(),
+        )
     }
 
     /// A value is none of `supported`, which are listed in the order given.
@@ -318,7 +340,10 @@ mod tests {
         let root = Path::root();
         let (spec, annotations) = (root.field("spec"), root.field("metadata"));
         let (list, map) = (spec.field("containers"), annotations.field("annotations"));
-        assert_eq!(list.index(0).field("name").to_string(), "spec.containers[0].name");
+        assert_eq!(
+            list.index(0).field("name").to_string(),
+            "spec.containers[0].name"
+        );
         assert_eq!(map.key("a/b").to_string(), "metadata.annotations[a/b]");
     }
 
@@ -327,14 +352,23 @@ mod tests {
         let root = Path::root();
         let name = root.field("name");
         let invalid = FieldError::invalid(&name, &value!("a\"b"), "must be good");
-        assert_eq!(invalid.to_string(), r#"name: Invalid value: "a\"b": must be good"#);
+        assert_eq!(
+            invalid.to_string(),
+            r#"name: Invalid value: "a\"b": must be good"#
+        );
         let unsupported = FieldError::not_supported(&name, &value!("x"), &["a", "b"]);
         assert_eq!(
             unsupported.to_string(),
             r#"name: Unsupported value: "x": supported values: "a", "b""#
         );
-        let errors = [FieldError::required(&name, ""), FieldError::required(&name, "")];
+        let errors = [
+            FieldError::required(&name, ""),
+            FieldError::required(&name, ""),
+        ];
         assert_eq!(summary(&errors), "name: Required value");
-        assert_eq!(FieldError::forbidden(&root, "no").to_string(), "<nil>: Forbidden: no");
+        assert_eq!(
+            FieldError::forbidden(&root, "no").to_string(),
+            "<nil>: Forbidden: no"
+        );
     }
 }

@@ -135,7 +135,9 @@ impl Map {
 
     /// An empty map with room for `capacity` entries.
     pub fn with_capacity(capacity: usize) -> Map {
-        Map { entries: Vec::with_capacity(capacity) }
+        Map {
+            entries: Vec::with_capacity(capacity),
+        }
     }
 
     /// Takes entries in any order; of equal keys the last one stays.
@@ -150,7 +152,8 @@ impl Map {
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(name, _)| name.as_str().cmp(key))
+        self.entries
+            .binary_search_by(|(name, _)| name.as_str().cmp(key))
     }
 
     /// The value under `key`.
@@ -180,11 +183,7 @@ impl Map {
     }
 
     /// The value under `key`, made by `default` if it was absent.
-    pub fn get_or_insert_with(
-        &mut self,
-        key: &str,
-        default: impl FnOnce() -> Value,
-    ) -> &mut Value {
+    pub fn get_or_insert_with(&mut self, key: &str, default: impl FnOnce() -> Value) -> &mut Value {
         let at = match self.find(key) {
             Ok(at) => at,
             Err(at) => {
@@ -320,6 +319,12 @@ mod tests {
         let name = "one";
         let built = value!({"metadata": {"name": name}, "list": [1, true, null, {}, []]});
         assert_eq!(built.str_at(&["metadata", "name"]), Some("one"));
-        assert_eq!(built.get("list").and_then(Value::as_array).map(<[Value]>::len), Some(5));
+        assert_eq!(
+            built
+                .get("list")
+                .and_then(Value::as_array)
+                .map(<[Value]>::len),
+            Some(5)
+        );
     }
 }

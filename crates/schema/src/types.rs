@@ -190,8 +190,15 @@ impl Types {
             id,
             Type {
                 scalar: Some(Scalar::Untyped),
-                list: Some(ListType { element: id, topology: ListTopology::Atomic }),
-                map: Some(MapType { fields: Vec::new(), element: Some(id), atomic: true }),
+                list: Some(ListType {
+                    element: id,
+                    topology: ListTopology::Atomic,
+                }),
+                map: Some(MapType {
+                    fields: Vec::new(),
+                    element: Some(id),
+                    atomic: true,
+                }),
                 form: Form::AnyJson,
             },
         );
@@ -207,8 +214,15 @@ impl Types {
             id,
             Type {
                 scalar: Some(Scalar::Untyped),
-                list: Some(ListType { element: atomic, topology: ListTopology::Atomic }),
-                map: Some(MapType { fields: Vec::new(), element: Some(id), atomic: false }),
+                list: Some(ListType {
+                    element: atomic,
+                    topology: ListTopology::Atomic,
+                }),
+                map: Some(MapType {
+                    fields: Vec::new(),
+                    element: Some(id),
+                    atomic: false,
+                }),
                 form: Form::AnyJson,
             },
         );

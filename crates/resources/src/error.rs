@@ -1,0 +1,165 @@
+//! Why a verb did not do what it was asked. Which HTTP status that is, the server decides.
+
+use object::Text;
+use object::field::FieldError;
+
+/// The object an error is about, as messages name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The API group.
+    pub group: Text,
+    /// The resource in plural (or, where upstream does so, the kind).
+    pub resource: Text,
+    /// The object's name; may be empty.
+    pub name: Text,
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.resource)?;
+        if !self.group.is_empty() {
+            write!(out, ".{}", self.group)?;
+        }
+        write!(out, " \"{}\"", self.name)
+    }
+}
+
+/// A cause that clients can act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The machine-readable reason.
+    pub reason: Text,
+    /// The message.
+    pub message: String,
+    /// The field, or empty.
+    pub field: String,
+}
+
+/// Why a verb failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such object.
+    #[error("{0} not found")]
+    NotFound(Subject),
+    /// There is such an object already.
+    #[error("{0} already exists")]
+    AlreadyExists(Subject),
+    /// The object exists and is on its way out.
+    #[error("object is being deleted: {0} already exists")]
+    BeingDeleted(Subject),
+    /// Eight generated names were all taken.
+    #[error(
+        "{0} already exists, the server was not able to generate a unique name for the object"
+    )]
+    NoUniqueName(Subject),
+    /// The object is not as the client thinks.
+    #[error("Operation cannot be fulfilled on {subject}: {detail}")]
+    Conflict {
+        /// The object.
+        subject: Subject,
+        /// In what way.
+        detail: String,
+    },
+    /// An apply wants fields that others own.
+    #[error("{message}")]
+    ApplyConflict {
+        /// All conflicts as one text.
+        message: String,
+        /// One cause per manager and field.
+        causes: Vec<Cause>,
+        /// Advice for people, one line per conflict.
+        advice: Vec<String>,
+    },
+    /// Fields are invalid.
+    #[error("{subject} is invalid: {}", object::field::summary(.errors))]
+    Invalid {
+        /// The kind (not the resource) and its name.
+        subject: Subject,
+        /// Every mistake.
+        errors: Vec<FieldError>,
+    },
+    /// A patch does not fit the object.
+    #[error("the server rejected our request due to an error in our request")]
+    Unprocessable,
+    /// The request makes no sense.
+    #[error("{0}")]
+    BadRequest(String),
+    /// A policy refuses.
+    #[error("{subject} is forbidden: {detail}")]
+    Forbidden {
+        /// The object.
+        subject: Subject,
+        /// Why.
+        detail: String,
+        /// What clients can act on.
+        causes: Vec<Cause>,
+    },
+    /// Something is larger than allowed.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
+    /// A version that history no longer holds.
+    #[error("{message}")]
+    Expired {
+        /// What to do.
+        message: String,
+        /// A token that goes on without consistency.
+        continue_token: String,
+    },
+    /// A version that does not exist yet.
+    #[error("Timeout: Too large resource version: {asked}, current: {current}")]
+    TooLargeVersion {
+        /// The version asked for.
+        asked: u64,
+        /// The newest one.
+        current: u64,
+    },
+    /// The verb does not exist for this resource.
+    #[error("the server does not allow this method on the requested resource")]
+    MethodNotAllowed,
+    /// The body's media type is not one of those that the verb takes.
+    #[error("{0}")]
+    UnsupportedMediaType(String),
+    /// Something the server needs is not there right now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The disk is full.
+    #[error("{0}")]
+    NoSpace(String),
+    /// The server's own fault.
+    #[error("Internal error occurred: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// The key was not as expected after all retries, or the store failed.
+    pub(crate) fn from_store(error: store::Error, subject: impl FnOnce() -> Subject) -> Error {
+        match error {
+            store::Error::Conflict { .. } => Error::modified(subject()),
+            store::Error::Compacted { .. } => Error::Expired {
+                message: "The resourceVersion for the provided list is too old.".to_owned(),
+                continue_token: String::new(),
+            },
+            store::Error::Future { asked, current } => {
+                Error::TooLargeVersion { asked: asked.0, current: current.0 }
+            }
+            store::Error::TooLarge { limit, .. } => Error::TooLarge(format!("limit is {limit}")),
+            error @ store::Error::NoSpace { .. } => Error::NoSpace(format!(
+                "{error}; reading goes on, writing resumes when there is space"
+            )),
+            error @ (store::Error::Unavailable { .. } | store::Error::Closed) => {
+                Error::Unavailable(error.to_string())
+            }
+            error @ store::Error::Corrupt { .. } => Error::Internal(error.to_string()),
+        }
+    }
+
+    /// The stale version answer.
+    pub(crate) fn modified(subject: Subject) -> Error {
+        Error::Conflict {
+            subject,
+            detail: "the object has been modified; please apply your changes to the latest \
+                     version and try again"
+                .to_owned(),
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Get and list.
+//!
+//! A list is consistent at one revision, which every page of it reports. Contract: the
+//! resourceVersion / resourceVersionMatch tables of the API concepts.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kinds::Kind;
+use object::field::{FieldError, Path};
+use object::{Value, json, value};
+use store::{Page, Range, Record, Revision};
+
+use crate::error::{Error, Subject};
+use crate::options::{ListOptions, Selection, VersionMatch, refuse};
+use crate::record::Stored;
+use crate::{Resources, subject};
+
+/// How long a request waits for a version that does not exist yet.
+const FUTURE_WAIT: Duration = Duration::from_secs(3);
+const FUTURE_POLL: Duration = Duration::from_millis(20);
+/// With a selector a page is filled from chunks of at most this many records.
+const CHUNK_RECORDS_MAX: usize = 10_000;
+
+const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a \
+     consistent list result. You can start a new list without the continue parameter, or use the \
+     continue token in this response to retrieve the remainder of the results. Continuing with \
+     the provided token results in an inconsistent list - objects that were created, modified, or \
+     deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// A consistent list, or a page of one.
+#[derive(Debug)]
+pub struct Listed {
+    /// The records, in name order.
+    pub records: Vec<Record>,
+    /// The revision all of them are read at.
+    pub revision: Revision,
+    /// How to get the next page; empty on the last.
+    pub continue_token: String,
+    /// How many objects follow, where that is known.
+    pub remaining: Option<usize>,
+}
+
+/// Which state a list reads.
+enum State {
+    Newest,
+    At(Revision),
+    Any,
+}
+
+impl Resources {
+    /// Reads one object. `version` bounds how old it may be.
+    pub async fn get(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        version: Option<Revision>,
+    ) -> Result<Record, Error> {
+        if let Some(version) = version {
+            self.wait_for(version).await?;
+        }
+        let key = store_name(kind, namespace, name);
+        let found = self.store.get(&kind.collection, &key).await;
+        found
+            .map_err(|error| Error::from_store(error, || subject(kind, name)))?
+            .ok_or_else(|| Error::NotFound(subject(kind, name)))
+    }
+
+    /// Lists a collection, or the part of it in `namespace`.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<Listed, Error> {
+        check_list_options(options)?;
+        let prefix = namespace_prefix(kind, namespace);
+        let (state, start) = match &options.continue_token {
+            Some(token) => {
+                let token = ContinueToken::read(token)?;
+                let state = if token.revision < 0 {
+                    State::Newest
+                } else {
+                    State::At(Revision(token.revision.unsigned_abs()))
+                };
+                (state, Some(format!("{prefix}{}", token.start)))
+            }
+            None => (self.state_of(options).await?, None),
+        };
+        let limit = if matches!(state, State::Any) { 0 } else { options.limit };
+        let query = Query {
+            prefix: &prefix,
+            start: start.as_deref(),
+            at: match state {
+                State::At(revision) => Some(revision),
+                State::Newest | State::Any => None,
+            },
+            limit,
+            selection: &options.selection,
+        };
+        let page = self.read_page(kind, query).await;
+        page.map_err(|error| match (error, &start) {
+            (store::Error::Compacted { .. }, Some(start)) => Error::Expired {
+                message: CONTINUE_TOO_OLD.to_owned(),
+                continue_token: ContinueToken { revision: -1, start: start[prefix.len()..].into() }
+                    .write(),
+            },
+            (error, _) => Error::from_store(error, Subject::default),
+        })
+    }
+
+    async fn state_of(&self, options: &ListOptions) -> Result<State, Error> {
+        let Some(version) = options.version else {
+            return Ok(State::Newest);
+        };
+        if version.0 == 0 {
+            return Ok(State::Any);
+        }
+        self.wait_for(version).await?;
+        let exact = match options.version_match {
+            Some(VersionMatch::Exact) => true,
+            Some(VersionMatch::NotOlderThan) => false,
+            None => options.limit > 0,
+        };
+        Ok(if exact { State::At(version) } else { State::Newest })
+    }
+
+    /// Waits a moment for a version that another replica or a slow disk may still bring.
+    pub(crate) async fn wait_for(&self, version: Revision) -> Result<(), Error> {
+        let mut waited = Duration::ZERO;
+        while self.store.revision() < version {
+            if waited >= FUTURE_WAIT {
+                let current = self.store.revision().0;
+                return Err(Error::TooLargeVersion { asked: version.0, current });
+            }
+            tokio::time::sleep(FUTURE_POLL).await;
+            waited += FUTURE_POLL;
+        }
+        Ok(())
+    }
+
+    async fn read_page(&self, kind: &Kind, query: Query<'_>) -> Result<Listed, store::Error> {
+        if query.selection.is_everything() {
+            let page = self.store.range(&kind.collection, query.range(query.limit)).await?;
+            let Page { records, revision, remaining } = page;
+            let continue_token = match records.last() {
+                Some(last) if remaining > 0 => {
+                    ContinueToken::after(&last.name[query.prefix.len()..], revision).write()
+                }
+                _ => String::new(),
+            };
+            let remaining = (remaining > 0).then_some(remaining);
+            return Ok(Listed { records, revision, continue_token, remaining });
+        }
+        self.read_selected(kind, query).await
+    }
+
+    /// Reads on in growing chunks until the page is full or the range ends.
+    async fn read_selected(&self, kind: &Kind, query: Query<'_>) -> Result<Listed, store::Error> {
+        let mut matcher = Matcher::new(kind, query.selection);
+        let mut listed = Listed {
+            records: Vec::new(),
+            revision: Revision(0),
+            continue_token: String::new(),
+            remaining: None,
+        };
+        let mut chunk = query.limit;
+        let mut range = query.range(chunk);
+        let mut start: String;
+        loop {
+            range.limit = chunk;
+            let page = self.store.range(&kind.collection, range).await?;
+            listed.revision = page.revision;
+            range.at = Some(page.revision);
+            let mut next = None;
+            let mut records = page.records.into_iter();
+            for record in records.by_ref() {
+                next = Some(format!("{}\0", record.name));
+                if matcher.matches(&record) {
+                    listed.records.push(record);
+                    if listed.records.len() == query.limit {
+                        break;
+                    }
+                }
+            }
+            let more = page.remaining > 0 || records.len() > 0;
+            match next {
+                Some(next) if more && listed.records.len() == query.limit => {
+                    let start = next[query.prefix.len()..].to_owned();
+                    let revision = i64::try_from(page.revision.0).unwrap_or(i64::MAX);
+                    listed.continue_token = ContinueToken { revision, start }.write();
+                    return Ok(listed);
+                }
+                Some(next) if more => {
+                    start = next;
+                    range.start = Some(&start);
+                    chunk = (chunk * 2).min(CHUNK_RECORDS_MAX);
+                }
+                _ => return Ok(listed),
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Query<'a> {
+    prefix: &'a str,
+    start: Option<&'a str>,
+    at: Option<Revision>,
+    limit: usize,
+    selection: &'a Selection,
+}
+
+impl<'a> Query<'a> {
+    fn range(&self, limit: usize) -> Range<'a> {
+        Range { prefix: self.prefix, start: self.start, at: self.at, limit }
+    }
+}
+
+fn check_list_options(options: &ListOptions) -> Result<(), Error> {
+    let root = Path::root();
+    let field = root.field("resourceVersionMatch");
+    let mut errors = Vec::new();
+    if options.version_match.is_some() {
+        if options.continue_token.is_some() {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        if options.version.is_none() {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        if options.version_match == Some(VersionMatch::Exact)
+            && options.version == Some(Revision(0))
+        {
+            let detail =
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+    }
+    refuse("ListOptions", errors)?;
+    if options.continue_token.is_some() && options.version.is_some_and(|version| version.0 != 0) {
+        let text = "specifying resource version is not allowed when using continue";
+        return Err(Error::BadRequest(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Where a list goes on: the next possible name after the last one returned.
+struct ContinueToken {
+    /// The list's revision; negative: go on in the newest state.
+    revision: i64,
+    /// Relative to the list's prefix.
+    start: String,
+}
+
+impl ContinueToken {
+    fn after(name: &str, revision: Revision) -> ContinueToken {
+        let revision = i64::try_from(revision.0).unwrap_or(i64::MAX);
+        ContinueToken { revision, start: format!("{name}\0") }
+    }
+
+    fn write(&self) -> String {
+        let token = value!({
+            "v": "meta.k8s.io/v1",
+            "rv": (self.revision),
+            "start": (self.start.as_str()),
+        });
+        URL_SAFE_NO_PAD.encode(json::to_vec(&token))
+    }
+
+    fn read(text: &str) -> Result<ContinueToken, Error> {
+        let refuse = |detail: &str| {
+            Error::BadRequest(format!("invalid continue token: continue key is not valid{detail}"))
+        };
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|error| refuse(&format!(": {error}")))?;
+        let token = json::parse(&bytes).map_err(|error| refuse(&format!(": {error}")))?;
+        let version = token.str_at(&["v"]).unwrap_or_default();
+        if version != "meta.k8s.io/v1" {
+            let text = format!(": server does not recognize this encoded version {version}");
+            return Err(refuse(&text));
+        }
+        let revision = token.get("rv").and_then(Value::as_int).unwrap_or(0);
+        if revision == 0 {
+            return Err(refuse(
+                ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ));
+        }
+        let start = token.str_at(&["start"]).unwrap_or_default();
+        if start.is_empty() {
+            return Err(refuse(": encoded start key empty (version meta.k8s.io/v1)"));
+        }
+        // A start such as `../secrets` must not lead out of the list's own prefix.
+        let clean = start.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !clean {
+            return Err(refuse(&format!(": {start}")));
+        }
+        Ok(ContinueToken { revision, start: start.to_owned() })
+    }
+}
+
+impl Selection {
+    /// Whether every object is meant.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+}
+
+/// Tells which records a selection means, without parsing them.
+pub(crate) struct Matcher<'a> {
+    kind: &'a Kind,
+    selection: &'a Selection,
+}
+
+impl<'a> Matcher<'a> {
+    pub(crate) fn new(kind: &'a Kind, selection: &'a Selection) -> Matcher<'a> {
+        Matcher { kind, selection }
+    }
+
+    pub(crate) fn matches(&mut self, record: &Record) -> bool {
+        let Ok(stored) = Stored::new(&record.value) else {
+            // A damaged record is shown rather than hidden: reading it names the damage.
+            return true;
+        };
+        self.selection.labels.matches(|key| stored.label(key))
+            && self.selection.fields.terms().all(|term| {
+                let value = self.field(&record.name, &stored, &term.field);
+                term.matches(value)
+            })
+    }
+
+    fn field<'r>(&self, key: &'r str, stored: &Stored<'r>, field: &str) -> &'r str {
+        let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
+        match field {
+            "metadata.name" => name,
+            "metadata.namespace" => namespace,
+            other => {
+                let place = self.kind.rules.selectable.iter().position(|known| *known == other);
+                place.and_then(|place| stored.selectable(place)).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// The store's name of an object.
+pub(crate) fn store_name(kind: &Kind, namespace: &str, name: &str) -> String {
+    if kind.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+}
+
+/// What the store's names in a namespace begin with; empty for all of them.
+pub(crate) fn namespace_prefix(kind: &Kind, namespace: &str) -> String {
+    if kind.namespaced && !namespace.is_empty() { format!("{namespace}/") } else { String::new() }
+}
