@@ -1,0 +1,195 @@
+//! The writer: compact, HTML-escaped, numbers as Go prints them, no recursion.
+
+use std::io::Write as _;
+use std::slice;
+
+use crate::{Text, Value};
+
+/// Writes compact JSON as Go's encoder does.
+pub fn to_vec(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    write(value, &mut out);
+    out
+}
+
+/// What is left of an open container.
+enum Rest<'a> {
+    Array(slice::Iter<'a, Value>),
+    Object(slice::Iter<'a, (Text, Value)>),
+}
+
+/// Appends compact JSON as Go's encoder does.
+pub fn write(value: &Value, out: &mut Vec<u8>) {
+    let mut open: Vec<Rest<'_>> = Vec::new();
+    let mut next = value;
+    loop {
+        match next {
+            Value::Null => out.extend_from_slice(b"null"),
+            Value::Bool(true) => out.extend_from_slice(b"true"),
+            Value::Bool(false) => out.extend_from_slice(b"false"),
+            Value::Int(number) => write_int(*number, out),
+            Value::Float(number) => write_float(*number, out),
+            Value::String(text) => write_string(text, out),
+            Value::Array(items) => {
+                out.push(b'[');
+                let mut items = items.iter();
+                if let Some(first) = items.next() {
+                    next = first;
+                    open.push(Rest::Array(items));
+                    continue;
+                }
+                out.push(b']');
+            }
+            Value::Object(map) => {
+                out.push(b'{');
+                let mut entries = map.entries().iter();
+                if let Some((key, first)) = entries.next() {
+                    write_key(key, out);
+                    next = first;
+                    open.push(Rest::Object(entries));
+                    continue;
+                }
+                out.push(b'}');
+            }
+        }
+        match next_in(&mut open, out) {
+            Some(value) => next = value,
+            None => return,
+        }
+    }
+}
+
+/// Closes the containers that have nothing left and finds the next value to write.
+fn next_in<'a>(open: &mut Vec<Rest<'a>>, out: &mut Vec<u8>) -> Option<&'a Value> {
+    loop {
+        match open.last_mut()? {
+            Rest::Array(items) => {
+                if let Some(item) = items.next() {
+                    out.push(b',');
+                    return Some(item);
+                }
+                out.push(b']');
+            }
+            Rest::Object(entries) => {
+                if let Some((key, value)) = entries.next() {
+                    out.push(b',');
+                    write_key(key, out);
+                    return Some(value);
+                }
+                out.push(b'}');
+            }
+        }
+        open.pop();
+    }
+}
+
+fn write_key(key: &str, out: &mut Vec<u8>) {
+    write_string(key, out);
+    out.push(b':');
+}
+
+fn write_int(number: i64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a float as Go's encoder prints it: shortest digits, with an exponent only below 1e-6
+/// and from 1e21 on. What JSON cannot hold becomes `null`; no reader of ours makes such a float.
+pub fn write_float(number: f64, out: &mut Vec<u8>) {
+    if !number.is_finite() {
+        out.extend_from_slice(b"null");
+        return;
+    }
+    let size = number.abs();
+    let written = if size == 0.0 || (1e-6..1e21).contains(&size) {
+        write!(out, "{number}")
+    } else {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let sign = if size < 1.0 { "" } else { "+" };
+        write!(out, "{digits}e{sign}{exponent}")
+    };
+    written.expect("a vector takes all that is written to it");
+}
+
+/// What to do with a byte inside a string.
+const PLAIN: u8 = 0;
+const UNICODE: u8 = 1;
+const SEPARATOR: u8 = 2;
+
+/// For each byte [`PLAIN`], [`UNICODE`] for an escape by number, [`SEPARATOR`] for what may begin
+/// U+2028 or U+2029, or else the letter of its short escape.
+const ESCAPES: [u8; 256] = {
+    let mut table = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = UNICODE;
+        byte += 1;
+    }
+    table[b'<' as usize] = UNICODE;
+    table[b'>' as usize] = UNICODE;
+    table[b'&' as usize] = UNICODE;
+    table[0xe2] = SEPARATOR;
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[0x08] = b'b';
+    table[0x0c] = b'f';
+    table[b'\n' as usize] = b'n';
+    table[b'\r' as usize] = b'r';
+    table[b'\t' as usize] = b't';
+    table
+};
+
+/// Appends one JSON string with quotes, escaped as Go's encoder does, HTML characters included.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    let mut plain = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let escape = ESCAPES[byte as usize];
+        if escape == PLAIN {
+            continue;
+        }
+        let length = if escape == SEPARATOR {
+            match bytes.get(at + 1..at + 3) {
+                Some([0x80, 0xa8 | 0xa9]) => 3,
+                _ => continue,
+            }
+        } else {
+            1
+        };
+        out.extend_from_slice(&bytes[plain..at]);
+        write_escape(escape, &bytes[at..at + length], out);
+        plain = at + length;
+    }
+    out.extend_from_slice(&bytes[plain..]);
+    out.push(b'"');
+}
+
+#[cold]
+fn write_escape(escape: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match escape {
+        UNICODE => {
+            let (high, low) = (usize::from(bytes[0] >> 4), usize::from(bytes[0] & 15));
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[high], HEX[low]]);
+        }
+        SEPARATOR if bytes[2] == 0xa8 => out.extend_from_slice(b"\\u2028"),
+        SEPARATOR => out.extend_from_slice(b"\\u2029"),
+        letter => out.extend_from_slice(&[b'\\', letter]),
+    }
+}
