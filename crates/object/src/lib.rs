@@ -5,6 +5,7 @@
 
 pub mod field;
 pub mod json;
+pub mod names;
 mod value;
 
 pub use value::{Map, Text, Value};
