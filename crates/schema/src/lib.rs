@@ -2,6 +2,7 @@
 //!
 //! Pure: no clock, randomness, files, network or logs.
 
+pub mod decode;
 mod types;
 
 pub use types::{

@@ -1,0 +1,340 @@
+//! Typed reading: what a built-in kind makes of a body, and what it prints back.
+//!
+//! Upstream decodes a body into Go structs and encodes those again. Contract: `sigs.k8s.io/json`
+//! and Go's `encoding/json`. Four rules follow, and this file keeps all of them on the value tree:
+//! fields that a struct does not declare vanish (and are reported if asked), a value of the wrong
+//! type is an error, `null` means the zero value, and [`Empty`] decides what is printed for a
+//! field that holds nothing.
+//!
+//! The tree is changed in place and a path becomes text only when it is reported.
+
+mod base64;
+mod error;
+mod place;
+mod scalar;
+
+use std::convert::Infallible;
+
+use object::field::quote;
+use object::{Map, Value};
+
+use crate::{Empty, Field, Form, ListType, MapType, Scalar, Type, TypeId, Types};
+pub use error::TypeError;
+use place::Place;
+
+/// Typed values nested deeper than this are refused, so that no stack overflows. Only recursive
+/// types can get there; free-form JSON is not walked.
+pub const DECODE_DEPTH_MAX: usize = 1024;
+
+/// More unknown fields than this are dropped without being reported, as upstream stops there.
+pub const REPORTS_MAX: usize = 100;
+
+/// What to do about fields that the type does not declare, besides dropping them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// Nothing.
+    Drop,
+    /// Say which they were.
+    Report,
+}
+
+/// Reads `value` as the type `root` and gives back what that type prints, with one text such as
+/// `unknown field "spec.foo"` for each field that was dropped.
+pub fn decode(
+    types: &Types,
+    root: TypeId,
+    mut value: Value,
+    unknown: Unknown,
+) -> Result<(Value, Vec<String>), TypeError> {
+    let mut reader = Reader {
+        types,
+        unknown,
+        reports: Vec::new(),
+    };
+    let read = reader.value(types.get(root), &mut value, &Place::root(), 0);
+    if let Err(wrong) = read {
+        let kind = value.str_at(&["kind"]).unwrap_or_default();
+        return Err(wrong.within(kind));
+    }
+    if value == Value::Null {
+        value = zero(types, root);
+    }
+    Ok((value, reader.reports))
+}
+
+/// Applies only the printing rules to a value that was decoded and changed since.
+pub fn normalize(types: &Types, root: TypeId, value: &mut Value) {
+    print_back(types, root, value, 0);
+}
+
+/// What lies deeper than [`DECODE_DEPTH_MAX`] was never decoded and is left as it is.
+fn print_back(types: &Types, ty: TypeId, value: &mut Value, depth: usize) {
+    let ty = types.get(ty);
+    if is_free(ty.form) || depth > DECODE_DEPTH_MAX {
+        return;
+    }
+    match (value, &ty.map, &ty.list) {
+        (Value::Object(map), Some(shape), _) => print_map(types, shape, map, depth),
+        (Value::Array(items), _, Some(list)) => {
+            for item in items {
+                match item {
+                    Value::Null => *item = zero(types, list.element),
+                    item => print_back(types, list.element, item, depth + 1),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn print_map(types: &Types, shape: &MapType, map: &mut Map, depth: usize) {
+    let Ok(()) = each_entry(types, shape, map, |entry, _, value| {
+        match entry {
+            Entry::Declared(field) => print_back(types, field.ty, value, depth + 1),
+            Entry::Keyed(element) => print_back(types, element, value, depth + 1),
+            Entry::Unknown => {}
+        }
+        Ok::<bool, Infallible>(true)
+    });
+}
+
+/// What the shape of a map says about one of its keys.
+enum Entry<'t> {
+    Declared(&'t Field),
+    Keyed(TypeId),
+    Unknown,
+}
+
+/// Walks a map and its declared fields side by side (both are sorted), calls `visit` on each value
+/// that is not `null`, and then applies the printing rules. Unknown entries stay if `visit` says so.
+fn each_entry<'t, E>(
+    types: &'t Types,
+    shape: &'t MapType,
+    map: &mut Map,
+    mut visit: impl FnMut(Entry<'t>, &str, &mut Value) -> Result<bool, E>,
+) -> Result<(), E> {
+    let fields = &shape.fields;
+    let mut failed = None;
+    let mut next = 0;
+    let mut absent: Vec<&Field> = Vec::new();
+    map.retain(|key, value| {
+        if failed.is_some() {
+            return true;
+        }
+        while fields
+            .get(next)
+            .is_some_and(|field| field.name.as_str() < key)
+        {
+            if fields[next].empty == Empty::Print {
+                absent.push(&fields[next]);
+            }
+            next += 1;
+        }
+        let declared = fields.get(next).filter(|field| field.name == key);
+        next += usize::from(declared.is_some());
+        let result = match (declared, shape.element) {
+            (Some(field), _) => visit_declared(types, field, key, value, &mut visit),
+            (None, Some(element)) if *value == Value::Null => {
+                *value = zero(types, element);
+                Ok(true)
+            }
+            (None, Some(element)) => visit(Entry::Keyed(element), key, value),
+            (None, None) => visit(Entry::Unknown, key, value),
+        };
+        result.unwrap_or_else(|error| {
+            failed = Some(error);
+            true
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    absent.extend(
+        fields[next..]
+            .iter()
+            .filter(|field| field.empty == Empty::Print),
+    );
+    for field in absent {
+        map.insert(field.name.clone(), zero_field(types, field.ty));
+    }
+    Ok(())
+}
+
+fn visit_declared<'t, E>(
+    types: &Types,
+    field: &'t Field,
+    key: &str,
+    value: &mut Value,
+    visit: &mut impl FnMut(Entry<'t>, &str, &mut Value) -> Result<bool, E>,
+) -> Result<bool, E> {
+    if *value != Value::Null {
+        visit(Entry::Declared(field), key, value)?;
+    }
+    Ok(match field.empty {
+        Empty::Keep => *value != Value::Null,
+        Empty::Drop => !is_empty(value),
+        Empty::Print => {
+            if *value == Value::Null || is_empty_collection(types.get(field.ty), value) {
+                *value = zero_field(types, field.ty);
+            }
+            true
+        }
+    })
+}
+
+/// Whether Go's `omitempty` leaves the value out.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Int(number) => *number == 0,
+        Value::Float(number) => *number == 0.0,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// Whether the value is an empty list or dictionary. Storage does not tell these from absent ones,
+/// so upstream prints `null` for them wherever it prints something.
+fn is_empty_collection(ty: &Type, value: &Value) -> bool {
+    if is_free(ty.form) {
+        return false;
+    }
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && !is_struct(ty),
+        _ => false,
+    }
+}
+
+fn is_struct(ty: &Type) -> bool {
+    ty.map.as_ref().is_some_and(|shape| shape.element.is_none())
+}
+
+/// Whether the form takes any JSON and keeps it as it came.
+fn is_free(form: Form) -> bool {
+    matches!(form, Form::RawExtension | Form::AnyJson | Form::FieldsV1)
+}
+
+/// What a field that is always printed shows when it holds nothing: a nil slice or map is `null`.
+fn zero_field(types: &Types, ty: TypeId) -> Value {
+    match types.get(ty).form {
+        Form::Bytes => Value::Null,
+        _ => zero(types, ty),
+    }
+}
+
+/// The zero value of a list item or of an entry in a dictionary.
+fn zero(types: &Types, ty: TypeId) -> Value {
+    let ty = types.get(ty);
+    match ty.form {
+        Form::Int32 | Form::Int64 | Form::Double | Form::IntOrString => Value::Int(0),
+        Form::Quantity => "0".into(),
+        Form::Duration => "0s".into(),
+        // Storage gives back no bytes where it was given none, and no bytes print as "".
+        Form::Bytes => "".into(),
+        Form::Time | Form::MicroTime => Value::Null,
+        Form::RawExtension | Form::AnyJson | Form::FieldsV1 => Value::Null,
+        Form::Plain => match (&ty.map, &ty.list, ty.scalar) {
+            (Some(shape), _, _) if shape.element.is_none() => zero_struct(types, shape),
+            (Some(_), _, _) | (_, Some(_), _) => Value::Null,
+            (_, _, Some(Scalar::String)) => "".into(),
+            (_, _, Some(Scalar::Numeric)) => Value::Int(0),
+            (_, _, Some(Scalar::Boolean)) => Value::Bool(false),
+            (_, _, Some(Scalar::Untyped) | None) => Value::Null,
+        },
+    }
+}
+
+fn zero_struct(types: &Types, shape: &MapType) -> Value {
+    let printed = shape
+        .fields
+        .iter()
+        .filter(|field| field.empty == Empty::Print);
+    printed
+        .map(|field| (field.name.clone(), zero_field(types, field.ty)))
+        .collect::<Map>()
+        .into()
+}
+
+/// One walk over one body.
+struct Reader<'t> {
+    types: &'t Types,
+    unknown: Unknown,
+    reports: Vec<String>,
+}
+
+impl<'t> Reader<'t> {
+    fn value(
+        &mut self,
+        ty: &'t Type,
+        value: &mut Value,
+        path: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), TypeError> {
+        if depth > DECODE_DEPTH_MAX {
+            return Err(TypeError::TooDeep {
+                limit: DECODE_DEPTH_MAX,
+            });
+        }
+        if is_free(ty.form) {
+            return scalar::read_free(ty.form, value);
+        }
+        match (value, &ty.map, &ty.list) {
+            (Value::Null, _, _) => Ok(()),
+            (Value::Object(map), Some(shape), _) => self.map(shape, map, path, depth),
+            (Value::Array(items), _, Some(list)) => self.list(list, items, path, depth),
+            (value, _, _) => scalar::read(self.types, ty, value, path),
+        }
+    }
+
+    fn map(
+        &mut self,
+        shape: &'t MapType,
+        map: &mut Map,
+        path: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), TypeError> {
+        let types = self.types;
+        each_entry(types, shape, map, |entry, key, value| match entry {
+            Entry::Declared(field) => {
+                let ty = types.get(field.ty);
+                self.value(ty, value, &path.field(key), depth + 1)
+                    .map(|()| true)
+            }
+            Entry::Keyed(element) => {
+                let ty = types.get(element);
+                self.value(ty, value, &path.key(key), depth + 1)
+                    .map(|()| true)
+            }
+            Entry::Unknown => {
+                if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
+                    let at = path.field(key).to_string();
+                    self.reports.push(format!("unknown field {}", quote(&at)));
+                }
+                Ok(false)
+            }
+        })
+    }
+
+    fn list(
+        &mut self,
+        list: &'t ListType,
+        items: &mut [Value],
+        path: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), TypeError> {
+        let ty = self.types.get(list.element);
+        for (index, item) in items.iter_mut().enumerate() {
+            match item {
+                Value::Null => *item = zero(self.types, list.element),
+                item => self.value(ty, item, &path.index(index), depth + 1)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

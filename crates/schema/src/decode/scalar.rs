@@ -1,0 +1,260 @@
+//! Reading single values: which JSON types each form takes and how it is printed back.
+
+use object::{Text, Value, json};
+
+use super::{Place, TypeError, base64};
+use crate::{Form, MapType, Scalar, Type, Types};
+
+/// Reads a value that is no map where a map is wanted and no list where a list is wanted.
+pub(super) fn read(
+    types: &Types,
+    ty: &Type,
+    value: &mut Value,
+    place: &Place<'_>,
+) -> Result<(), TypeError> {
+    match ty.form {
+        Form::Int32 => read_integer(ty, types, value, place, i32::MIN.into(), i32::MAX.into()),
+        Form::Int64 => read_integer(ty, types, value, place, i64::MIN, i64::MAX),
+        Form::Double => read_double(value, place),
+        Form::Bytes => read_bytes(value, place),
+        Form::Time | Form::MicroTime => read_time(ty.form, value, place),
+        Form::Duration => string_inside(value).map(|_| ()),
+        Form::Quantity => read_quantity(value, place),
+        Form::IntOrString => read_int_or_string(value),
+        Form::RawExtension | Form::AnyJson | Form::FieldsV1 => read_free(ty.form, value),
+        Form::Plain => match (ty.scalar, &*value) {
+            (Some(Scalar::String), Value::String(_))
+            | (Some(Scalar::Numeric), Value::Int(_) | Value::Float(_))
+            | (Some(Scalar::Boolean), Value::Bool(_))
+            | (
+                Some(Scalar::Untyped),
+                Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_),
+            ) => Ok(()),
+            _ => Err(mismatch(value, place, go_type(types, ty))),
+        },
+    }
+}
+
+/// Free-form JSON is kept as it came, but a field set is a map.
+pub(super) fn read_free(form: Form, value: &Value) -> Result<(), TypeError> {
+    match (form, value) {
+        (Form::FieldsV1, Value::Object(_) | Value::Null) => Ok(()),
+        (Form::FieldsV1, other) => Err(mismatch_inside(other, "map[string]interface {}")),
+        _ => Ok(()),
+    }
+}
+
+fn read_integer(
+    ty: &Type,
+    types: &Types,
+    value: &Value,
+    place: &Place<'_>,
+    min: i64,
+    max: i64,
+) -> Result<(), TypeError> {
+    match value {
+        Value::Int(number) if (min..=max).contains(number) => Ok(()),
+        Value::Int(_) | Value::Float(_) => {
+            Err(mismatch_text(number_text(value), place, go_type(types, ty)))
+        }
+        _ => Err(mismatch(value, place, go_type(types, ty))),
+    }
+}
+
+fn read_double(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
+    // Beyond this a float no longer holds every integer, so the number that is printed differs.
+    const EXACT_MAX: u64 = 1 << 53;
+    match value {
+        Value::Float(_) => Ok(()),
+        Value::Int(number) if number.unsigned_abs() > EXACT_MAX => {
+            *value = Value::Float(*number as f64);
+            Ok(())
+        }
+        Value::Int(_) => Ok(()),
+        _ => Err(mismatch(value, place, "float64".to_owned())),
+    }
+}
+
+fn read_bytes(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
+    match value {
+        Value::String(text) => match base64::canonical(text) {
+            Ok(None) => Ok(()),
+            Ok(Some(canonical)) => {
+                *text = canonical;
+                Ok(())
+            }
+            Err(at) => Err(malformed(
+                place,
+                format!("illegal base64 data at input byte {at}"),
+            )),
+        },
+        // Go's decoder takes a list of numbers for a byte slice, too.
+        Value::Array(items) => {
+            let mut bytes = Vec::with_capacity(items.len());
+            for item in items.iter() {
+                match item {
+                    Value::Null => bytes.push(0),
+                    Value::Int(number @ 0..=255) => bytes.push(*number as u8),
+                    Value::Int(_) | Value::Float(_) => {
+                        return Err(mismatch_text(number_text(item), place, "uint8".to_owned()));
+                    }
+                    other => return Err(mismatch(other, place, "uint8".to_owned())),
+                }
+            }
+            *value = Value::String(base64::encode(&bytes));
+            Ok(())
+        }
+        _ => Err(mismatch(value, place, "[]uint8".to_owned())),
+    }
+}
+
+fn read_int_or_string(value: &Value) -> Result<(), TypeError> {
+    match value {
+        Value::String(_) => Ok(()),
+        Value::Int(number) if i32::try_from(*number).is_ok() => Ok(()),
+        Value::Int(_) | Value::Float(_) => Err(TypeError::Mismatch {
+            found: number_text(value),
+            owner: String::new(),
+            fields: Vec::new(),
+            wanted: "int32".to_owned(),
+        }),
+        _ => Err(mismatch_inside(value, "int32")),
+    }
+}
+
+fn read_time(form: Form, value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
+    let text = string_inside(value)?;
+    match canonical_time(form, text) {
+        Ok(printed) => {
+            *value = printed;
+            Ok(())
+        }
+        Err(message) => Err(malformed(place, message)),
+    }
+}
+
+fn read_quantity(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
+    let number;
+    let text = match &*value {
+        Value::String(text) => text.as_str(),
+        other => {
+            number = json_text(other);
+            &number
+        }
+    };
+    match canonical_quantity(text) {
+        Ok(printed) => {
+            *value = Value::String(printed);
+            Ok(())
+        }
+        Err(message) => Err(malformed(place, message)),
+    }
+}
+
+/// The time as it is printed back: UTC, to the second or microsecond; the zero time is `null`.
+fn canonical_time(_form: Form, text: &str) -> Result<Value, String> {
+    Ok(text.into())
+}
+
+/// The quantity as it is printed back.
+fn canonical_quantity(text: &str) -> Result<Text, String> {
+    Ok(text.into())
+}
+
+/// The text of a value that reads itself from a string.
+fn string_inside(value: &Value) -> Result<&str, TypeError> {
+    value
+        .as_str()
+        .ok_or_else(|| mismatch_inside(value, "string"))
+}
+
+fn malformed(place: &Place<'_>, message: String) -> TypeError {
+    TypeError::Malformed {
+        fields: place.fields(),
+        message,
+    }
+}
+
+fn mismatch(value: &Value, place: &Place<'_>, wanted: String) -> TypeError {
+    mismatch_text(json_type(value).to_owned(), place, wanted)
+}
+
+fn mismatch_text(found: String, place: &Place<'_>, wanted: String) -> TypeError {
+    TypeError::Mismatch {
+        found,
+        owner: String::new(),
+        fields: place.fields(),
+        wanted,
+    }
+}
+
+/// A mismatch found by a value that reads itself, which does not know where it stands.
+fn mismatch_inside(value: &Value, wanted: &str) -> TypeError {
+    TypeError::Mismatch {
+        found: json_type(value).to_owned(),
+        owner: String::new(),
+        fields: Vec::new(),
+        wanted: wanted.to_owned(),
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn number_text(value: &Value) -> String {
+    format!("number {}", json_text(value))
+}
+
+fn json_text(value: &Value) -> String {
+    String::from_utf8_lossy(&json::to_vec(value)).into_owned()
+}
+
+/// The Go type that upstream would name, as far as the type graph knows it.
+fn go_type(types: &Types, ty: &Type) -> String {
+    const NESTING_SHOWN_MAX: usize = 8;
+    let mut name = String::new();
+    let mut ty = ty;
+    for _ in 0..NESTING_SHOWN_MAX {
+        if let (
+            Form::Plain,
+            Some(MapType {
+                element: Some(element),
+                ..
+            }),
+        ) = (ty.form, &ty.map)
+        {
+            name.push_str("map[string]");
+            ty = types.get(*element);
+        } else if let (Form::Plain, None, Some(list)) = (ty.form, &ty.map, &ty.list) {
+            name.push_str("[]");
+            ty = types.get(list.element);
+        } else {
+            break;
+        }
+    }
+    name.push_str(match (ty.form, ty.scalar) {
+        (Form::Int32, _) => "int32",
+        (Form::Int64, _) => "int64",
+        (Form::Double, _) => "float64",
+        (Form::Bytes, _) => "[]uint8",
+        (Form::Time, _) => "v1.Time",
+        (Form::MicroTime, _) => "v1.MicroTime",
+        (Form::Duration, _) => "v1.Duration",
+        (Form::Quantity, _) => "resource.Quantity",
+        (Form::IntOrString, _) => "intstr.IntOrString",
+        (Form::RawExtension | Form::AnyJson | Form::FieldsV1, _) => "interface {}",
+        (Form::Plain, Some(Scalar::String)) => "string",
+        (Form::Plain, Some(Scalar::Numeric)) => "float64",
+        (Form::Plain, Some(Scalar::Boolean)) => "bool",
+        (Form::Plain, _) => "struct",
+    });
+    name
+}

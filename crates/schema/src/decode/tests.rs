@@ -1,0 +1,369 @@
+//! Cases against a small graph that has each sort of field once.
+
+use object::{Value, value};
+
+use super::*;
+use crate::ListTopology;
+
+/// Builds types the way the catalogue does, with less ink.
+struct Graph {
+    types: Types,
+}
+
+impl Graph {
+    fn form(&mut self, scalar: Scalar, form: Form) -> TypeId {
+        self.types.add(Type {
+            scalar: Some(scalar),
+            form,
+            ..Type::default()
+        })
+    }
+
+    fn list(&mut self, element: TypeId) -> TypeId {
+        let list = Some(ListType {
+            element,
+            topology: ListTopology::Atomic,
+        });
+        self.types.add(Type {
+            list,
+            ..Type::default()
+        })
+    }
+
+    fn dictionary(&mut self, element: TypeId) -> TypeId {
+        let map = Some(MapType {
+            element: Some(element),
+            ..MapType::default()
+        });
+        self.types.add(Type {
+            map,
+            ..Type::default()
+        })
+    }
+
+    fn record(&mut self, fields: &[(&str, TypeId, Empty)]) -> TypeId {
+        let id = self.types.add(Type::default());
+        self.set_record(id, fields);
+        id
+    }
+
+    fn set_record(&mut self, id: TypeId, fields: &[(&str, TypeId, Empty)]) {
+        let mut fields: Vec<Field> = fields
+            .iter()
+            .map(|&(name, ty, empty)| Field {
+                name: name.into(),
+                ty,
+                default: None,
+                empty,
+                patch: Default::default(),
+                tag: 0,
+            })
+            .collect();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        let map = Some(MapType {
+            fields,
+            ..MapType::default()
+        });
+        self.types.set(
+            id,
+            Type {
+                map,
+                ..Type::default()
+            },
+        );
+    }
+}
+
+fn sample() -> (Types, TypeId) {
+    use Empty::{Drop, Keep, Print};
+    let mut graph = Graph {
+        types: Types::new(),
+    };
+    let string = graph.form(Scalar::String, Form::Plain);
+    let boolean = graph.form(Scalar::Boolean, Form::Plain);
+    let int32 = graph.form(Scalar::Numeric, Form::Int32);
+    let int64 = graph.form(Scalar::Numeric, Form::Int64);
+    let double = graph.form(Scalar::Numeric, Form::Double);
+    let bytes = graph.form(Scalar::String, Form::Bytes);
+    let time = graph.form(Scalar::String, Form::Time);
+    let int_or_string = graph.form(Scalar::Untyped, Form::IntOrString);
+    let raw = graph.form(Scalar::Untyped, Form::RawExtension);
+    let quantity = graph.form(Scalar::Untyped, Form::Quantity);
+    let strings = graph.list(string);
+    let labels = graph.dictionary(string);
+    let data = graph.dictionary(bytes);
+    let limits = graph.dictionary(quantity);
+    let item = graph.record(&[
+        ("name", string, Print),
+        ("port", int_or_string, Keep),
+        ("ready", boolean, Drop),
+        ("since", time, Print),
+        ("args", strings, Drop),
+        ("limits", limits, Drop),
+    ]);
+    let items = graph.list(item);
+    let named = graph.dictionary(item);
+    let schema = graph.record(&[]);
+    graph.set_record(schema, &[("not", schema, Keep), ("type", string, Drop)]);
+    let spec = graph.record(&[
+        ("count", int32, Drop),
+        ("data", data, Drop),
+        ("extra", raw, Print),
+        ("items", items, Drop),
+        ("named", named, Drop),
+        ("replicas", int32, Keep),
+        ("rules", strings, Print),
+        ("schema", schema, Keep),
+        ("secret", bytes, Drop),
+        ("seconds", int64, Keep),
+        ("sub", item, Keep),
+        ("weight", double, Drop),
+    ]);
+    let metadata = graph.record(&[
+        ("name", string, Drop),
+        ("labels", labels, Drop),
+        ("time", time, Drop),
+    ]);
+    let root = graph.record(&[
+        ("kind", string, Drop),
+        ("metadata", metadata, Print),
+        ("spec", spec, Keep),
+    ]);
+    (graph.types, root)
+}
+
+fn read(body: Value) -> Result<(Value, Vec<String>), TypeError> {
+    let (types, root) = sample();
+    decode(&types, root, body, Unknown::Report)
+}
+
+/// Decodes a `spec` and gives back what is left of it, without the fields that are always printed.
+fn spec(body: Value) -> Value {
+    let (mut value, _) = read(value!({"spec": body})).expect("the body fits the type");
+    let map = value
+        .get_mut("spec")
+        .and_then(Value::as_object_mut)
+        .expect("spec was given");
+    assert_eq!(map.remove("extra"), Some(Value::Null));
+    assert_eq!(map.remove("rules"), Some(Value::Null));
+    Value::Object(std::mem::take(map))
+}
+
+#[test]
+fn what_does_an_empty_body_print() {
+    let (value, reports) = read(value!({})).expect("an empty body fits");
+    assert_eq!(value, value!({"metadata": {}}));
+    assert!(reports.is_empty());
+    assert_eq!(
+        read(Value::Null).expect("null is the zero value").0,
+        value!({"metadata": {}})
+    );
+}
+
+#[test]
+fn which_values_are_printed_back() {
+    for (given, printed) in [
+        (value!({}), value!({})),
+        (value!({"count": 0, "replicas": 0}), value!({"replicas": 0})),
+        (value!({"count": null, "replicas": null}), value!({})),
+        (value!({"weight": 0.0}), value!({})),
+        (
+            value!({"weight": 9007199254740993i64}),
+            value!({"weight": 9007199254740992.0}),
+        ),
+        (
+            value!({"seconds": (i64::MAX)}),
+            value!({"seconds": (i64::MAX)}),
+        ),
+        (value!({"items": []}), value!({})),
+        (
+            value!({"items": [{}]}),
+            value!({"items": [{"name": "", "since": null}]}),
+        ),
+        (
+            value!({"items": [null]}),
+            value!({"items": [{"name": "", "since": null}]}),
+        ),
+        (
+            value!({"named": {"a": null}}),
+            value!({"named": {"a": {"name": "", "since": null}}}),
+        ),
+        (value!({"sub": null}), value!({})),
+        (
+            value!({"sub": {"ready": false, "port": 0, "args": [null, "b"]}}),
+            value!({"sub": {"name": "", "since": null, "port": 0, "args": ["", "b"]}}),
+        ),
+        (
+            value!({"sub": {"name": "n", "port": "web", "limits": {"cpu": null}}}),
+            value!({"sub": {"name": "n", "since": null, "port": "web", "limits": {"cpu": "0"}}}),
+        ),
+        (value!({"secret": ""}), value!({})),
+        (value!({"secret": "YR=="}), value!({"secret": "YQ=="})),
+        (value!({"secret": [97, 98]}), value!({"secret": "YWI="})),
+        (
+            value!({"data": {"a": null, "b": "Yg=="}}),
+            value!({"data": {"a": "", "b": "Yg=="}}),
+        ),
+        (value!({"data": {}}), value!({})),
+        (
+            value!({"schema": {"not": {"not": {}}}}),
+            value!({"schema": {"not": {"not": {}}}}),
+        ),
+    ] {
+        assert_eq!(spec(given.clone()), printed, "{given:?}");
+    }
+}
+
+#[test]
+fn free_form_json_is_kept_and_an_empty_printed_list_is_null() {
+    let extra = value!({"a": null, "b": [{}], "c": 1.5});
+    let (value, reports) = read(value!({"spec": {"extra": (extra.clone()), "rules": []}}))
+        .expect("free-form JSON takes anything");
+    assert_eq!(value.at(&["spec", "extra"]), Some(&extra));
+    assert_eq!(value.at(&["spec", "rules"]), Some(&Value::Null));
+    assert!(reports.is_empty());
+    let (empty, _) = read(value!({"spec": {"extra": {}}})).expect("an empty map is JSON");
+    assert_eq!(empty.at(&["spec", "extra"]), Some(&value!({})));
+}
+
+#[test]
+fn unknown_fields_vanish_and_are_reported_with_their_path() {
+    let body = value!({
+        "Kind": "Sample",
+        "metadata": {"colour": 1, "labels": {"any": "thing"}},
+        "spec": {
+            "foo": {"deep": [1]},
+            "items": [{"name": "a"}, {"nmae": "b"}],
+            "named": {"x.y/z": {"bar": "\u{7}"}},
+        },
+    });
+    let (value, reports) = read(body.clone()).expect("unknown fields are no error");
+    assert_eq!(
+        reports,
+        [
+            r#"unknown field "Kind""#,
+            r#"unknown field "metadata.colour""#,
+            r#"unknown field "spec.foo""#,
+            r#"unknown field "spec.items[1].nmae""#,
+            r#"unknown field "spec.named.x.y/z.bar""#,
+        ]
+    );
+    assert_eq!(
+        value.at(&["metadata"]),
+        Some(&value!({"labels": {"any": "thing"}}))
+    );
+    let (types, root) = sample();
+    let silent = decode(&types, root, body, Unknown::Drop).expect("unknown fields are no error");
+    assert_eq!(silent, (value, Vec::new()));
+}
+
+#[test]
+fn how_many_unknown_fields_are_reported() {
+    let many: Map = (0..REPORTS_MAX + 50)
+        .map(|at| (format!("x{at}").into(), 1.into()))
+        .collect();
+    let (value, reports) = read(Value::Object(many)).expect("unknown fields are no error");
+    assert_eq!(reports.len(), REPORTS_MAX);
+    assert_eq!(value, value!({"metadata": {}}));
+}
+
+#[test]
+fn wrong_types_name_the_field_and_both_types() {
+    for (body, message) in [
+        (
+            value!({"kind": "Sample", "spec": {"replicas": "three"}}),
+            "json: cannot unmarshal string into Go struct field SampleSpec.spec.replicas of type int32",
+        ),
+        (
+            value!({"kind": "Sample", "metadata": {"labels": {"a": true}}}),
+            "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            value!({"spec": {"items": [{"args": "one"}]}}),
+            "json: cannot unmarshal string into Go struct field spec.items.args of type []string",
+        ),
+        (
+            value!({"kind": "Sample", "metadata": 1}),
+            "json: cannot unmarshal number into Go struct field Sample.metadata of type struct",
+        ),
+        (
+            value!({"spec": {"named": []}}),
+            "json: cannot unmarshal array into Go struct field spec.named of type map[string]struct",
+        ),
+        (
+            value!({"spec": {"sub": {"since": 5}}}),
+            "json: cannot unmarshal number into Go value of type string",
+        ),
+        (
+            value!({"spec": {"sub": {"port": true}}}),
+            "json: cannot unmarshal bool into Go value of type int32",
+        ),
+        (
+            value!({"spec": {"data": {"a": "%"}}}),
+            "illegal base64 data at input byte 0",
+        ),
+        (
+            value!([]),
+            "json: cannot unmarshal array into Go value of type struct",
+        ),
+    ] {
+        let error = read(body).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn integers_take_neither_fractions_nor_numbers_out_of_range() {
+    for (field, number) in [
+        ("replicas", value!(1.5)),
+        ("replicas", value!(1.0)),
+        ("replicas", value!(2147483648i64)),
+        ("replicas", value!(-2147483649i64)),
+        ("seconds", value!(1e300)),
+    ] {
+        let body = Map::from_entries(vec![(field.into(), number.clone())]);
+        let error = read(value!({"spec": body})).expect_err("the number does not fit");
+        let TypeError::Mismatch { fields, wanted, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(fields, ["spec", field]);
+        assert_eq!(wanted, if field == "seconds" { "int64" } else { "int32" });
+    }
+}
+
+#[test]
+fn a_recursive_type_nested_too_deeply_is_refused() {
+    let nested = |levels: usize| {
+        let mut schema = value!({});
+        for _ in 0..levels {
+            schema = value!({"not": schema});
+        }
+        value!({"spec": {"schema": schema}})
+    };
+    assert!(read(nested(DECODE_DEPTH_MAX - 2)).is_ok());
+    let error = read(nested(DECODE_DEPTH_MAX)).expect_err("one level too many");
+    assert_eq!(
+        error,
+        TypeError::TooDeep {
+            limit: DECODE_DEPTH_MAX
+        }
+    );
+}
+
+#[test]
+fn normalize_prints_what_decode_prints() {
+    let (types, root) = sample();
+    for body in [
+        value!({}),
+        value!({"metadata": null, "spec": {"items": [null, {"ready": false}], "rules": []}}),
+        value!({"metadata": {"time": null}, "spec": {"sub": {"args": [], "port": 0}}}),
+    ] {
+        let (decoded, _) =
+            decode(&types, root, body.clone(), Unknown::Drop).expect("the body fits the type");
+        let mut normal = body;
+        normalize(&types, root, &mut normal);
+        assert_eq!(normal, decoded);
+        normalize(&types, root, &mut normal);
+        assert_eq!(normal, decoded);
+    }
+}
