@@ -5,6 +5,23 @@
 //! visibility are one order: whoever sees revision R has everything up to R, and nothing that a
 //! power cut could take back.
 
-mod record;
+#![expect(
+    dead_code,
+    reason = "an engine that recovers from disk resumes the writer"
+)]
 
+mod record;
+mod store;
+
+mod clock;
+mod index;
+mod memory;
+mod view;
+mod watch;
+mod writer;
+
+pub use clock::{Clock, FalseClock, SystemClock};
 pub use record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
+pub use store::{Options, Store};
+pub use watch::Watch;
+pub use writer::RECORD_BYTES_MAX;

@@ -1,0 +1,222 @@
+//! The door: one `Store`, whatever keeps the records.
+//!
+//! Reads come from memory and never wait for a disk, unless they ask for a past that memory no
+//! longer holds. A commit returns when it is durable and visible.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::memory;
+use crate::record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
+use crate::view::{Collection, Lookup, View};
+use crate::watch::Watch;
+use crate::writer::{Request, Writer};
+
+/// How a store behaves.
+#[derive(Clone)]
+pub struct Options {
+    /// How long old versions and events are kept.
+    pub history: Duration,
+    /// How many bytes of old versions and events are kept, if that is reached first.
+    pub history_bytes: u64,
+    /// How many bytes of them may be in memory; the rest is read from disk when asked for.
+    pub history_memory_bytes: u64,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            history: Duration::from_secs(5 * 60),
+            history_bytes: 1024 * 1024 * 1024,
+            history_memory_bytes: 64 * 1024 * 1024,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Options")
+            .field("history", &self.history)
+            .field("history_bytes", &self.history_bytes)
+            .field("history_memory_bytes", &self.history_memory_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    pub(crate) fn history_millis(&self) -> u64 {
+        u64::try_from(self.history.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A revisioned, watchable key space. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inside: Arc<Inside>,
+}
+
+/// What a store and its watches share.
+#[derive(Debug)]
+pub(crate) enum Inside {
+    Memory(Arc<memory::Engine>),
+}
+
+impl Inside {
+    pub(crate) fn view(&self) -> &View {
+        match self {
+            Inside::Memory(engine) => &engine.view,
+        }
+    }
+
+    /// Events that memory forgot, after a revision, at least one.
+    pub(crate) async fn past_events(
+        &self,
+        _collection: &Arc<Collection>,
+        after: Revision,
+        _limit: usize,
+    ) -> Result<Vec<Arc<Event>>, Error> {
+        match self {
+            Inside::Memory(engine) => Err(Error::Compacted {
+                asked: after,
+                oldest: engine.view.compacted(),
+            }),
+        }
+    }
+}
+
+impl Store {
+    /// A store in memory alone, for tests.
+    pub fn memory(options: Options) -> Store {
+        Store {
+            inside: Arc::new(Inside::Memory(memory::Engine::start(options))),
+        }
+    }
+
+    fn view(&self) -> &View {
+        self.inside.view()
+    }
+
+    /// The newest revision that can be seen.
+    pub fn revision(&self) -> Revision {
+        self.view().visible()
+    }
+
+    /// The oldest revision that can be read; older ones are refused with [`Error::Compacted`].
+    pub fn compacted(&self) -> Revision {
+        self.view().compacted()
+    }
+
+    /// The newest version of a key.
+    pub async fn get(&self, collection: &str, name: &str) -> Result<Option<Record>, Error> {
+        Ok(self.view().get(collection, name))
+    }
+
+    /// A key as it was at a revision.
+    pub async fn get_at(
+        &self,
+        collection: &str,
+        name: &str,
+        at: Revision,
+    ) -> Result<Option<Record>, Error> {
+        match self.view().get_at(collection, name, at)? {
+            Lookup::Known(record) => Ok(record),
+            Lookup::Forgotten => match &*self.inside {
+                Inside::Memory(_) => Err(self.too_old(at)),
+            },
+        }
+    }
+
+    /// Part of a collection in name order, all of it as it was at one revision.
+    pub async fn range(&self, collection: &str, range: Range<'_>) -> Result<Page, Error> {
+        match self.view().range(collection, &range)? {
+            Lookup::Known(page) => Ok(page),
+            Lookup::Forgotten => match &*self.inside {
+                Inside::Memory(_) => Err(self.too_old(range.at.unwrap_or_default())),
+            },
+        }
+    }
+
+    fn too_old(&self, asked: Revision) -> Error {
+        Error::Compacted {
+            asked,
+            oldest: self.compacted(),
+        }
+    }
+
+    /// Changes one key if it is as expected. Returns when the change is durable and visible.
+    ///
+    /// Dropping the future leaves the commit either done in full or not done at all.
+    pub async fn commit(
+        &self,
+        collection: &str,
+        name: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Committed, Error> {
+        if self.view().is_closed() {
+            return Err(Error::Closed);
+        }
+        Request::check_size(name, &change)?;
+        let collection = self.view().collection_or_new(collection);
+        let request = Request {
+            collection,
+            name: name.into(),
+            expect,
+            change,
+        };
+        match &*self.inside {
+            Inside::Memory(engine) => engine.commit(request),
+        }
+    }
+
+    /// The events of a collection after a revision, in order, without gaps.
+    ///
+    /// A revision in the future waits for it; one older than history is [`Error::Compacted`].
+    pub async fn watch(&self, collection: &str, after: Revision) -> Result<Watch, Error> {
+        if self.view().is_closed() {
+            return Err(Error::Closed);
+        }
+        let collection = self.view().collection_or_new(collection);
+        Watch::new(self.inside.clone(), collection, after)
+    }
+
+    /// How many keys exist whose names begin with a prefix.
+    pub async fn count(&self, collection: &str, prefix: &str) -> usize {
+        self.view().count(collection, prefix)
+    }
+
+    /// The names of the collections that hold anything, sorted.
+    pub fn collections(&self) -> Vec<String> {
+        let all = self.view().all();
+        let used = all
+            .iter()
+            .filter(|collection| !collection.read().index.is_empty());
+        used.map(|collection| collection.name.to_string()).collect()
+    }
+
+    /// Deletes expired keys and drops history beyond its limits, by the clock as it is now.
+    ///
+    /// This happens once a second anyway; a test that moves a false clock need not wait.
+    pub async fn maintain(&self) -> Result<(), Error> {
+        match &*self.inside {
+            Inside::Memory(engine) => engine.maintain(),
+        }
+        Ok(())
+    }
+
+    /// Finishes what was accepted, ends all watches and refuses what comes after.
+    pub async fn close(&self) {
+        match &*self.inside {
+            Inside::Memory(engine) => engine.view.close(),
+        }
+    }
+}
+
+/// Locks a mutex; a panic elsewhere does not spoil what it guards.
+pub(crate) fn lock(writer: &Mutex<Writer>) -> std::sync::MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
