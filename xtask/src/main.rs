@@ -11,6 +11,7 @@
 mod conformance;
 mod dependencies;
 mod failure;
+mod generate;
 mod licence;
 mod serve;
 mod shell;
@@ -29,7 +30,9 @@ commands:
   test STEP...                 only these steps; `cargo xtask test --list` names them
   tidy                         the checks of the source tree itself
   conformance DIR [--update]   replay the recorded exchanges of DIR and compare the result with
-                               conformance/passing.txt; --update adds what passes now";
+                               conformance/passing.txt; --update adds what passes now
+  generate --facts DIR         write the catalogue's data from these facts
+           [--go-types DIR]... and from the struct tags of these Go sources";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -53,6 +56,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "test" => test::run(rest),
         "tidy" => tidy::run(),
         "conformance" => conformance::run(rest),
+        "generate" => generate::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

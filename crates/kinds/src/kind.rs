@@ -45,6 +45,8 @@ pub struct Kind {
     pub storage_version: Text,
     /// Whether this is a custom resource, which is stored and printed as it came.
     pub custom: bool,
+    /// The columns of its tables.
+    pub columns: Vec<Column>,
     /// What the kind does beyond its schema.
     pub rules: Rules,
 }
@@ -62,6 +64,19 @@ pub struct Subresource {
     pub kind: Text,
     /// What can be done with it, sorted.
     pub verbs: Vec<Text>,
+}
+
+/// A column of the tables that clients print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: Text,
+    /// The OpenAPI type of its cells.
+    pub kind: Text,
+    /// The OpenAPI format of its cells; `name` marks the object's name.
+    pub format: Text,
+    /// 0 is always shown; more only when asked for.
+    pub priority: i32,
 }
 
 /// What upstream writes as code, per kind. The default is a kind with no rules of its own.
@@ -175,6 +190,11 @@ impl Kind {
         self.subresources
             .iter()
             .find(|subresource| subresource.name == name)
+    }
+
+    /// The columns of its tables.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
     }
 
     /// An object of this kind that holds nothing else.

@@ -2,6 +2,8 @@
 //!
 //! Pure: no clock, randomness, files, network or logs.
 
+pub mod catalogue;
 mod kind;
 
-pub use kind::{Generation, Kind, NameRule, Rules, Subresource};
+pub use catalogue::{Catalogue, Group};
+pub use kind::{Column, Generation, Kind, NameRule, Rules, Subresource};

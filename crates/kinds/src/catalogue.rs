@@ -1,0 +1,237 @@
+//! The built-in kinds, as data.
+//!
+//! The facts live in two text files under `generated/`, written by `cargo xtask generate` and
+//! compiled in. They are decoded on first use, all at once, because that takes well under a
+//! millisecond; every kind shares one arena of types. What upstream writes as code comes from
+//! elsewhere: rules per kind from the `groups` module, keys of the store from `storage`.
+
+mod build;
+mod storage;
+mod text;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use object::Text;
+use schema::{TypeId, Types};
+
+use crate::kind::{Column, Kind, Rules, Subresource};
+
+/// Every built-in kind that is served.
+pub struct Catalogue {
+    groups: Vec<Group>,
+    kinds: Vec<Arc<Kind>>,
+    /// Positions in `kinds`, sorted by group, version and resource.
+    by_resource: Vec<usize>,
+    types: Arc<Types>,
+    definitions: Definitions,
+}
+
+/// A group of kinds and the versions it is served in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name; empty for the core group.
+    pub name: Text,
+    /// The versions, most preferred first.
+    pub versions: Vec<Text>,
+}
+
+/// Where the type of each published definition is.
+pub(crate) struct Definitions {
+    /// Short and full name of each package, in the order of the data.
+    packages: Vec<(&'static str, &'static str)>,
+    ids: HashMap<(usize, &'static str), TypeId>,
+}
+
+impl Catalogue {
+    /// The catalogue that is compiled in.
+    pub fn builtin() -> &'static Catalogue {
+        static BUILTIN: LazyLock<Catalogue> = LazyLock::new(Catalogue::decode);
+        &BUILTIN
+    }
+
+    /// The groups in discovery order, the core group first.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Every kind in discovery order.
+    pub fn kinds(&self) -> &[Arc<Kind>] {
+        &self.kinds
+    }
+
+    /// The kind that is served at this place.
+    pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Kind>> {
+        let wanted = (group, version, resource);
+        self.by_resource
+            .binary_search_by(|at| place(&self.kinds[*at]).cmp(&wanted))
+            .ok()
+            .map(|found| &self.kinds[self.by_resource[found]])
+    }
+
+    /// The kind of this name.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Kind>> {
+        self.kinds
+            .iter()
+            .find(|known| known.kind == kind && known.group == group && known.version == version)
+    }
+
+    /// The kind in the form in which its objects are stored; itself unless several are served.
+    ///
+    /// Events of `events.k8s.io` are stored as events of the core group.
+    pub fn stored_kind<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
+        self.kinds
+            .iter()
+            .find(|known| {
+                known.collection == kind.collection
+                    && storage::is_stored_form(&known.group, &known.version, &known.resource)
+            })
+            .unwrap_or(kind)
+    }
+
+    /// The arena of every type; the one that the kinds share.
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+
+    /// The type of a published definition, such as `io.k8s.apimachinery.pkg.apis.meta.v1.Status`.
+    pub fn definition(&self, name: &str) -> Option<TypeId> {
+        self.definitions.by_full_name(name)
+    }
+
+    fn decode() -> Catalogue {
+        let (types, definitions) = build::build(text::DEFINITIONS);
+        let types = Arc::new(types);
+        let mut groups = Vec::new();
+        let mut kinds: Vec<Kind> = Vec::new();
+        for line in text::RESOURCES.lines() {
+            let cells: Vec<&'static str> = line.split('\t').collect();
+            match cells[..] {
+                ["group", name, versions] => {
+                    groups.push(Group {
+                        name: name.into(),
+                        versions: text::list(versions),
+                    });
+                }
+                ["kind", ..] => kinds.push(decode_kind(&cells[1..], &types, &definitions)),
+                ["sub", name, group, version, kind, verbs] => {
+                    last(&mut kinds).subresources.push(Subresource {
+                        name: name.into(),
+                        group: group.into(),
+                        version: version.into(),
+                        kind: kind.into(),
+                        verbs: text::list(verbs),
+                    });
+                }
+                ["column", name, kind, format, priority] => {
+                    last(&mut kinds).columns.push(Column {
+                        name: name.into(),
+                        kind: kind.into(),
+                        format: format.into(),
+                        priority: text::number(priority),
+                    });
+                }
+                _ => text::malformed(line),
+            }
+        }
+        let mut by_resource: Vec<usize> = (0..kinds.len()).collect();
+        by_resource.sort_by(|left, right| place(&kinds[*left]).cmp(&place(&kinds[*right])));
+        let kinds = kinds.into_iter().map(Arc::new).collect();
+        Catalogue {
+            groups,
+            kinds,
+            by_resource,
+            types,
+            definitions,
+        }
+    }
+}
+
+impl Group {
+    /// The version that clients should prefer.
+    pub fn preferred(&self) -> &Text {
+        self.versions
+            .first()
+            .expect("a served group has at least one version")
+    }
+}
+
+impl Definitions {
+    /// The type of a definition by its full name.
+    fn by_full_name(&self, name: &str) -> Option<TypeId> {
+        let (package, short) = name.rsplit_once('.')?;
+        let at = self
+            .packages
+            .iter()
+            .position(|(_, full)| *full == package)?;
+        self.ids.get(&(at, short)).copied()
+    }
+
+    /// The type of a definition by its name in the data, seen from the package at `home`.
+    fn by_short_name(&self, home: usize, name: &'static str) -> Option<TypeId> {
+        match name.rsplit_once('.') {
+            None => self.ids.get(&(home, name)).copied(),
+            Some((alias, short)) => {
+                let at = self
+                    .packages
+                    .iter()
+                    .position(|(known, _)| *known == alias)?;
+                self.ids.get(&(at, short)).copied()
+            }
+        }
+    }
+}
+
+fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definitions) -> Kind {
+    let [
+        group,
+        version,
+        resource,
+        kind,
+        singular,
+        scope,
+        short,
+        categories,
+        verbs,
+        definition,
+    ] = cells[..]
+    else {
+        text::malformed(&cells.join("\t"))
+    };
+    let root = definitions
+        .by_short_name(usize::MAX, definition)
+        .unwrap_or_else(|| text::malformed(definition));
+    Kind {
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        list_kind: [kind, "List"].concat().into(),
+        resource: resource.into(),
+        singular: singular.into(),
+        namespaced: scope == "Namespaced",
+        short_names: text::list(short),
+        categories: text::list(categories),
+        verbs: text::list(verbs),
+        subresources: Vec::new(),
+        types: types.clone(),
+        root,
+        collection: storage::collection(group, resource),
+        storage_version: storage::stored_version(group, version, resource).into(),
+        custom: false,
+        columns: Vec::new(),
+        rules: Rules::default(),
+    }
+}
+
+fn place(kind: &Kind) -> (&str, &str, &str) {
+    (&kind.group, &kind.version, &kind.resource)
+}
+
+fn last(kinds: &mut [Kind]) -> &mut Kind {
+    kinds
+        .last_mut()
+        .expect("lines of detail follow the line of their kind")
+}
+
+#[cfg(test)]
+mod tests;
