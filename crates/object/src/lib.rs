@@ -4,7 +4,10 @@
 //! through a parser of this crate first, so each has limits and each has a fuzz target.
 
 pub mod field;
+pub mod fields;
+pub mod group;
 pub mod json;
+pub mod labels;
 pub mod names;
 mod value;
 
