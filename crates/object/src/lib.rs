@@ -9,6 +9,7 @@ pub mod group;
 pub mod json;
 pub mod labels;
 pub mod names;
+pub mod time;
 mod value;
 
 pub use value::{Map, Text, Value};
