@@ -9,6 +9,7 @@ pub mod group;
 pub mod json;
 pub mod labels;
 pub mod names;
+pub mod quantity;
 pub mod time;
 mod value;
 
