@@ -3,6 +3,7 @@
 //! Pure: no clock, randomness, files, network or logs. Everything that a client can send passes
 //! through a parser of this crate first, so each has limits and each has a fuzz target.
 
+pub mod addresses;
 pub mod field;
 pub mod fields;
 pub mod group;
