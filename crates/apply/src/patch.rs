@@ -8,7 +8,7 @@
 mod go_text;
 pub mod json_patch;
 pub mod merge_patch;
-
+pub mod strategic;
 
 use object::Value;
 
