@@ -1,10 +1,11 @@
 //! `cargo xtask generate`: turns facts about the built-in kinds into the catalogue's data files.
 //!
 //! Reads the four fact files (`groups.json`, `resources.json`, `tables.json`, `schemas.json`) and,
-//! with `--go-types`, directories of Go sources whose struct tags say what a schema cannot:
-//! pointers, `omitempty` and protobuf numbers. Nothing of the sources is kept but these facts.
+//! directories of Go sources, laid out as `k8s.io/api/core/v1`, whose struct tags say what a schema
+//! cannot: pointers, `omitempty` and protobuf numbers. Nothing of the sources is kept but these facts.
 //! The form of the output is described in `crates/kinds/src/catalogue/text.rs`.
 
+mod go;
 mod resources;
 mod schemas;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-const USAGE: &str = "usage: cargo xtask generate --facts DIR [--go-types DIR]... [--out DIR]";
+const USAGE: &str = "usage: cargo xtask generate --facts DIR --go-types DIR... [--out DIR]";
 
 /// Runs the command with the arguments that follow its name.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -23,12 +24,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn generate(options: &Options) -> Result<(), String> {
-    let definitions = schemas::render(&read_json(&options.facts.join("schemas.json"))?)?;
+    let mut structs = go::Structs::default();
+    for directory in &options.go_types {
+        structs.read(directory)?;
+    }
+    let schemas = read_json(&options.facts.join("schemas.json"))?;
+    let definitions = schemas::render(&schemas, &structs)?;
     let resources = resources::render(
         &read_json(&options.facts.join("groups.json"))?,
         &read_json(&options.facts.join("resources.json"))?,
         &read_json(&options.facts.join("tables.json"))?,
-        &read_json(&options.facts.join("schemas.json"))?,
+        &schemas,
     )?;
     write(&options.out.join("definitions.txt"), &definitions)?;
     write(&options.out.join("resources.txt"), &resources)
@@ -37,12 +43,14 @@ fn generate(options: &Options) -> Result<(), String> {
 /// What the command line asked for.
 struct Options {
     facts: PathBuf,
+    go_types: Vec<PathBuf>,
     out: PathBuf,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
         let mut facts = None;
+        let mut go_types = Vec::new();
         let mut out = PathBuf::from("crates/kinds/src/generated");
         let mut rest = arguments.iter();
         while let Some(flag) = rest.next() {
@@ -51,12 +59,18 @@ impl Options {
                 .ok_or_else(|| format!("{flag} needs a directory"))?;
             match flag.as_str() {
                 "--facts" => facts = Some(PathBuf::from(value)),
+                "--go-types" => go_types.push(PathBuf::from(value)),
                 "--out" => out = PathBuf::from(value),
                 _ => return Err(format!("unknown flag {flag}")),
             }
         }
+        if go_types.is_empty() {
+            return Err("--go-types DIR is missing".to_string());
+        }
+        let facts = facts.ok_or("--facts DIR is missing")?;
         Ok(Options {
-            facts: facts.ok_or("--facts DIR is missing")?,
+            facts,
+            go_types,
             out,
         })
     }

@@ -32,7 +32,7 @@ commands:
   conformance DIR [--update]   replay the recorded exchanges of DIR and compare the result with
                                conformance/passing.txt; --update adds what passes now
   generate --facts DIR         write the catalogue's data from these facts
-           [--go-types DIR]... and from the struct tags of these Go sources";
+           --go-types DIR...   and from the struct tags of these Go sources";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

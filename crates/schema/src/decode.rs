@@ -125,9 +125,7 @@ fn each_entry<'t, E>(
             .get(next)
             .is_some_and(|field| field.name.as_str() < key)
         {
-            if fields[next].empty == Empty::Print {
-                absent.push(&fields[next]);
-            }
+            absent.push(&fields[next]);
             next += 1;
         }
         let declared = fields.get(next).filter(|field| field.name == key);
@@ -149,13 +147,11 @@ fn each_entry<'t, E>(
     if let Some(error) = failed {
         return Err(error);
     }
-    absent.extend(
-        fields[next..]
-            .iter()
-            .filter(|field| field.empty == Empty::Print),
-    );
+    absent.extend(&fields[next..]);
     for field in absent {
-        map.insert(field.name.clone(), zero_field(types, field.ty));
+        if let Some(value) = printed_when_absent(types, field) {
+            map.insert(field.name.clone(), value);
+        }
     }
     Ok(())
 }
@@ -179,7 +175,17 @@ fn visit_declared<'t, E>(
             }
             true
         }
+        Empty::Null => true,
     })
+}
+
+/// What an absent field prints, if anything.
+fn printed_when_absent(types: &Types, field: &Field) -> Option<Value> {
+    match field.empty {
+        Empty::Keep | Empty::Drop => None,
+        Empty::Print => Some(zero_field(types, field.ty)),
+        Empty::Null => Some(Value::Null),
+    }
 }
 
 /// Whether Go's `omitempty` leaves the value out.
@@ -248,14 +254,11 @@ fn zero(types: &Types, ty: TypeId) -> Value {
 }
 
 fn zero_struct(types: &Types, shape: &MapType) -> Value {
-    let printed = shape
-        .fields
-        .iter()
-        .filter(|field| field.empty == Empty::Print);
-    printed
-        .map(|field| (field.name.clone(), zero_field(types, field.ty)))
-        .collect::<Map>()
-        .into()
+    let printed = shape.fields.iter().filter_map(|field| {
+        let value = printed_when_absent(types, field)?;
+        Some((field.name.clone(), value))
+    });
+    printed.collect::<Map>().into()
 }
 
 /// One walk over one body.

@@ -6,5 +6,6 @@ pub mod decode;
 mod types;
 
 pub use types::{
-    Empty, Field, Form, ListTopology, ListType, MapType, Patch, Scalar, Type, TypeId, Types,
+    Empty, Field, Form, InsteadOfSchema, ListTopology, ListType, MapType, Patch, Scalar, SchemaOr,
+    Type, TypeId, Types,
 };

@@ -15,6 +15,27 @@ pub struct TypeId(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Types {
     types: Vec<Type>,
+    schema_or: Vec<(TypeId, SchemaOr)>,
+}
+
+/// A place that holds a JSON schema or something simpler instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaOr {
+    /// The type of the schema.
+    pub schema: TypeId,
+    /// What may stand in its place.
+    pub other: InsteadOfSchema,
+}
+
+/// What may stand in the place of a JSON schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsteadOfSchema {
+    /// `true` or `false`.
+    Bool,
+    /// A list of schemas.
+    Schemas,
+    /// A list of strings.
+    Strings,
 }
 
 /// The shape of one value.
@@ -119,7 +140,10 @@ pub struct Field {
     pub empty: Empty,
     /// How a strategic merge patch treats the field.
     pub patch: Patch,
-    /// The field's number in the protobuf message; 0 where there is none.
+    /// The field's number in the protobuf message; 0 where there is none. The fields of an
+    /// embedded struct stand among those of the outer one in JSON but in a message of their own in
+    /// protobuf; the number of that message is in the next higher byte, and so on outward. See
+    /// [`Field::numbers`] and [`Field::is_wrapped`].
     pub tag: u32,
 }
 
@@ -136,6 +160,8 @@ pub enum Empty {
     /// Always printed: absent becomes the zero value (`""`, `0`, `false`, `{}`), and for lists and
     /// dictionaries `null`.
     Print,
+    /// Absent becomes `null`; a present zero value is kept: a Go pointer without `omitempty`.
+    Null,
 }
 
 /// How a strategic merge patch treats a field.
@@ -180,6 +206,17 @@ impl Types {
     /// Whether there is no type.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
+    }
+
+    /// Notes that the value at `id`, whose form is any JSON, is a schema or something simpler.
+    pub fn set_schema_or(&mut self, id: TypeId, either: SchemaOr) {
+        self.schema_or.push((id, either));
+    }
+
+    /// What the value at `id` is, if it is a schema or something simpler.
+    pub fn schema_or(&self, id: TypeId) -> Option<SchemaOr> {
+        let found = self.schema_or.iter().find(|(known, _)| *known == id);
+        found.map(|(_, either)| *either)
     }
 
     /// Adds the type of a value about which nothing is declared: every scalar, lists and maps as a
@@ -237,5 +274,23 @@ impl MapType {
             .binary_search_by(|field| field.name.as_str().cmp(name))
             .ok()
             .map(|at| &self.fields[at])
+    }
+}
+
+impl Field {
+    /// Marks a [`Field::tag`] whose list is wrapped.
+    pub const WRAPPED: u32 = 1 << 31;
+
+    /// The protobuf numbers that lead to the field: those of the embedded messages around it, the
+    /// outermost first, then its own. Empty where protobuf has no such field.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        let bytes = (self.tag & !Field::WRAPPED).to_be_bytes();
+        bytes.into_iter().filter(|byte| *byte != 0).map(u32::from)
+    }
+
+    /// Whether protobuf has the list in a message of its own, as its field 1. This is so for a few
+    /// fields, and for every list that is the value of a dictionary.
+    pub fn is_wrapped(&self) -> bool {
+        self.tag & Field::WRAPPED != 0
     }
 }

@@ -5,32 +5,70 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+use super::go::{GoField, Structs};
 use super::{items, text, texts};
 
 /// Renders `definitions.txt`.
-pub(super) fn render(schemas: &Value) -> Result<String, String> {
+pub(super) fn render(schemas: &Value, structs: &Structs) -> Result<String, String> {
+    let unpublished = unpublished();
     let mut packages: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
-    for (name, schema) in schemas.as_object().ok_or("schemas.json is not an object")? {
-        let (package, short) = name
-            .rsplit_once('.')
-            .ok_or_else(|| format!("odd name {name}"))?;
+    for (name, schema) in members(schemas).chain(members(&unpublished)) {
+        let (package, short) = split_name(name);
         packages.entry(package).or_default().push((short, schema));
     }
-    let keys = identity_fields(schemas);
-    let mut out = String::new();
+    let mut renderer = Renderer {
+        out: String::new(),
+        keys: identity_fields(schemas),
+        structs,
+    };
     let mut aliases = HashSet::new();
     for (package, mut definitions) in packages {
         if !aliases.insert(alias(package)) {
             return Err(format!("two packages are called {}", alias(package)));
         }
-        let _ = writeln!(out, "@{}\t{package}", alias(package));
+        let _ = writeln!(renderer.out, "@{}\t{package}", alias(package));
         definitions.sort_by_key(|(short, _)| *short);
         for (short, schema) in definitions {
-            definition(&mut out, package, short, schema, &keys)
+            renderer
+                .definition(package, short, schema)
                 .map_err(|message| format!("{package}.{short}: {message}"))?;
         }
     }
-    Ok(out)
+    Ok(renderer.out)
+}
+
+/// `core/v1.Pod` for `io.k8s.api.core.v1.Pod`.
+pub(super) fn short_name(name: &str) -> String {
+    let (package, short) = split_name(name);
+    format!("{}.{short}", alias(package))
+}
+
+/// Bodies that travel but that the server publishes no schema of.
+fn unpublished() -> Value {
+    let meta = |name: &str| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
+    let list = |name: &str| json!({"type": "array", "items": {"ref": meta(name)}});
+    let strings = json!({"type": "array", "items": {"type": "string"}});
+    let object = |fields: &[(&str, Value)]| {
+        let mut properties = Map::new();
+        for name in ["apiVersion", "kind"] {
+            properties.insert(name.to_string(), json!({"type": "string"}));
+        }
+        for (name, schema) in fields {
+            properties.insert((*name).to_string(), schema.clone());
+        }
+        json!({"type": "object", "properties": properties, "unpublished": true})
+    };
+    let metadata = |name: &str| ("metadata", json!({"ref": meta(name)}));
+    json!({
+        meta("PartialObjectMetadata"): object(&[metadata("ObjectMeta")]),
+        meta("PartialObjectMetadataList"):
+            object(&[metadata("ListMeta"), ("items", list("PartialObjectMetadata"))]),
+        meta("APIVersions"): object(&[
+            ("versions", strings),
+            ("serverAddressByClientCIDRs", list("ServerAddressByClientCIDR")),
+        ]),
+        meta("APIGroupList"): object(&[("groups", list("APIGroup"))]),
+    })
 }
 
 /// Fields that tell the items of some list apart, as definition and field.
@@ -38,34 +76,23 @@ pub(super) fn render(schemas: &Value) -> Result<String, String> {
 /// For these a published zero default is behaviour: it completes the identity of an item.
 fn identity_fields(schemas: &Value) -> HashSet<(String, String)> {
     let mut found = HashSet::new();
-    for schema in schemas
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(_, schema)| schema)
-    {
-        let properties = schema.get("properties").and_then(Value::as_object);
-        for property in properties
-            .into_iter()
-            .flatten()
-            .map(|(_, property)| property)
-        {
-            let element = property
-                .get("items")
-                .map(|items| text(items, "ref"))
-                .unwrap_or_default();
+    for (_, schema) in members(schemas) {
+        for (_, property) in schema.get("properties").into_iter().flat_map(members) {
+            let element = property.get("items").map(|items| text(items, "ref"));
             for key in texts(property, "x-kubernetes-list-map-keys") {
-                found.insert((element.to_string(), key.to_string()));
+                found.insert((element.unwrap_or_default().to_string(), key.to_string()));
             }
         }
     }
     found
 }
 
-/// `core/v1.Pod` for `io.k8s.api.core.v1.Pod`.
-pub(super) fn short_name(name: &str) -> String {
-    let (package, short) = name.rsplit_once('.').unwrap_or(("", name));
-    format!("{}.{short}", alias(package))
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn split_name(name: &str) -> (&str, &str) {
+    name.rsplit_once('.').unwrap_or(("", name))
 }
 
 /// The last two parts of a package's name.
@@ -75,62 +102,111 @@ fn alias(package: &str) -> String {
     parts.join("/")
 }
 
-fn definition(
-    out: &mut String,
-    package: &str,
-    short: &str,
-    schema: &Value,
-    keys: &HashSet<(String, String)>,
-) -> Result<(), String> {
-    let _ = write!(out, "={short}");
-    for kind in items(schema.get("x-kubernetes-group-version-kind")) {
-        let (group, version) = (text(kind, "group"), text(kind, "version"));
-        let _ = write!(out, "\tkind:{group}/{version}/{}", text(kind, "kind"));
-    }
-    if let Some(relationship) = schema.get("x-kubernetes-map-type").and_then(Value::as_str) {
-        let _ = write!(out, "\tmap:{relationship}");
-    }
-    for union in items(schema.get("x-kubernetes-unions")) {
-        let fields: Vec<String> = union["fields-to-discriminateBy"]
-            .as_object()
+struct Renderer<'a> {
+    out: String,
+    keys: HashSet<(String, String)>,
+    structs: &'a Structs,
+}
+
+impl Renderer<'_> {
+    fn definition(&mut self, package: &str, short: &str, schema: &Value) -> Result<(), String> {
+        let _ = write!(self.out, "={short}");
+        self.definition_facts(schema);
+        if let Some(form) = special_form(schema, package, short) {
+            let _ = writeln!(self.out, "\tform:{form}");
+            return Ok(());
+        }
+        if text(schema, "type") != "object" {
+            return Err(format!("neither an object nor a known form: {schema}"));
+        }
+        let required = texts(schema, "required");
+        if !required.is_sorted() {
+            let _ = write!(self.out, "\trequired:{}", required.join(","));
+        }
+        self.out.push('\n');
+        let properties: BTreeMap<&String, &Value> = schema
+            .get("properties")
             .into_iter()
-            .flatten()
-            .map(|(field, value)| format!("{field}={}", value.as_str().unwrap_or_default()))
+            .flat_map(members)
             .collect();
-        let _ = write!(
-            out,
-            "\tunion:{}:{}",
-            text(union, "discriminator"),
-            fields.join(",")
-        );
+        if properties.is_empty() {
+            return Ok(());
+        }
+        let fields = self
+            .structs
+            .fields(package, short)
+            .ok_or("no Go struct of this name, or one that it embeds is missing")?;
+        for (name, property) in properties {
+            let go = fields
+                .get(name)
+                .ok_or_else(|| format!("Go has no field {name}"))?;
+            let _ = write!(self.out, "\t{name}\t{}\t", shape(package, property)?);
+            self.field_facts(package, property, go);
+            if required.contains(&name.as_str()) {
+                self.out.push('!');
+            }
+            let key = (format!("{package}.{short}"), name.clone());
+            self.default_and_patch(property, self.keys.contains(&key));
+            self.out.push('\n');
+        }
+        Ok(())
     }
-    if let Some(form) = special_form(schema, package, short) {
-        let _ = writeln!(out, "\tform:{form}");
-        return Ok(());
+
+    fn definition_facts(&mut self, schema: &Value) {
+        for kind in items(schema.get("x-kubernetes-group-version-kind")) {
+            let (group, version) = (text(kind, "group"), text(kind, "version"));
+            let _ = write!(self.out, "\tkind:{group}/{version}/{}", text(kind, "kind"));
+        }
+        if let Some(relationship) = schema.get("x-kubernetes-map-type").and_then(Value::as_str) {
+            let _ = write!(self.out, "\tmap:{relationship}");
+        }
+        for union in items(schema.get("x-kubernetes-unions")) {
+            let fields: Vec<String> = members(&union["fields-to-discriminateBy"])
+                .map(|(field, value)| format!("{field}={}", value.as_str().unwrap_or_default()))
+                .collect();
+            let discriminator = text(union, "discriminator");
+            let _ = write!(self.out, "\tunion:{discriminator}:{}", fields.join(","));
+        }
+        if schema.get("unpublished").is_some() {
+            self.out.push_str("\tunpublished");
+        }
     }
-    if text(schema, "type") != "object" {
-        return Err(format!("neither an object nor a known form: {schema}"));
+
+    fn field_facts(&mut self, package: &str, property: &Value, go: &GoField) {
+        if go.tag != 0 {
+            let _ = write!(self.out, "{}", go.tag);
+        }
+        self.out.push(empty(property, go));
+        // A list whose Go type has a name of its own may be a message around the list.
+        let name = go.type_name.as_deref().unwrap_or_default();
+        if property.get("items").is_some() && self.structs.is_message(package, name) {
+            self.out.push('w');
+        }
     }
-    let empty = Map::new();
-    let properties = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
-    let required = texts(schema, "required");
-    if !required.is_sorted() {
-        let _ = write!(out, "\trequired:{}", required.join(","));
+
+    fn default_and_patch(&mut self, property: &Value, is_key: bool) {
+        match property.get("default") {
+            Some(default) if is_key || !is_zero(default) => {
+                let plain = default.as_str().map(str::to_string);
+                let _ = write!(
+                    self.out,
+                    "\t={}",
+                    plain.unwrap_or_else(|| default.to_string())
+                );
+            }
+            _ => {}
+        }
+        let strategy = text(property, "x-kubernetes-patch-strategy");
+        if !strategy.is_empty() {
+            let key = text(property, "x-kubernetes-patch-merge-key");
+            let _ = write!(self.out, "\tpatch:{strategy}:{key}");
+        }
+        // One published string carries a list type, because its Go type is a list of bytes.
+        let list_type = text(property, "x-kubernetes-list-type");
+        if text(property, "type") == "string" && !list_type.is_empty() {
+            let _ = write!(self.out, "\tlist:{list_type}");
+        }
     }
-    out.push('\n');
-    let sorted: BTreeMap<&String, &Value> = properties.iter().collect();
-    for (name, property) in sorted {
-        let is_required = required.contains(&name.as_str());
-        field(out, package, name, property, is_required)
-            .map_err(|message| format!("{name}: {message}"))?;
-        let is_key = keys.contains(&(format!("{package}.{short}"), name.clone()));
-        default_and_patch(out, property, is_key);
-        out.push('\n');
-    }
-    Ok(())
 }
 
 /// The name of the form of definitions that no struct describes.
@@ -151,61 +227,21 @@ fn special_form(schema: &Value, package: &str, short: &str) -> Option<&'static s
     schema.get("properties").is_none().then_some(form)
 }
 
-fn field(
-    out: &mut String,
-    package: &str,
-    name: &str,
-    property: &Value,
-    required: bool,
-) -> Result<(), String> {
-    let _ = write!(out, "\t{name}\t{}\t", shape(package, property)?);
-    out.push(guess_empty(property, required));
-    if required {
-        out.push('!');
-    }
-    Ok(())
-}
-
-fn default_and_patch(out: &mut String, property: &Value, is_key: bool) {
-    match property.get("default") {
-        Some(default) if is_key || !is_zero(default) => {
-            let printed = default
-                .as_str()
-                .map_or_else(|| default.to_string(), str::to_string);
-            let _ = write!(out, "\t={printed}");
-        }
-        _ => {}
-    }
-    if let Some(strategy) = property
-        .get("x-kubernetes-patch-strategy")
-        .and_then(Value::as_str)
-    {
-        let key = text(property, "x-kubernetes-patch-merge-key");
-        let _ = write!(out, "\tpatch:{strategy}:{key}");
-    }
-    // One published string carries a list type, because its Go type is a list of bytes.
-    if text(property, "type") == "string" && property.get("x-kubernetes-list-type").is_some() {
-        let _ = write!(out, "\tlist:{}", text(property, "x-kubernetes-list-type"));
-    }
-}
-
-/// What the schema alone tells about printing an empty field.
-fn guess_empty(property: &Value, required: bool) -> char {
-    let container = property
-        .get("items")
-        .or(property.get("additionalProperties"))
-        .is_some();
-    if required || property.get("default").is_some_and(is_zero) {
-        'P'
-    } else if container {
-        'D'
-    } else {
-        'K'
+/// How Go prints the field when it holds nothing: `K`eep, `D`rop, `P`rint or `N`ull.
+///
+/// `omitempty` leaves out empty scalars, lists and maps but never a struct; only `omitzero` does.
+fn empty(property: &Value, go: &GoField) -> char {
+    let is_struct = property.get("ref").is_some();
+    match (go.pointer, go.omit_empty || go.omit_zero) {
+        (true, true) => 'K',
+        (true, false) => 'N',
+        (false, true) if go.omit_zero || !is_struct => 'D',
+        (false, _) => 'P',
     }
 }
 
 fn is_zero(value: &Value) -> bool {
-    *value == json!({}) || *value == json!("") || *value == json!(0) || *value == json!(false)
+    [json!({}), json!(""), json!(0), json!(false)].contains(value)
 }
 
 fn shape(package: &str, schema: &Value) -> Result<String, String> {
@@ -214,9 +250,11 @@ fn shape(package: &str, schema: &Value) -> Result<String, String> {
         if let Some(relationship) = schema.get("x-kubernetes-map-type").and_then(Value::as_str) {
             let _ = write!(out, "{relationship}:");
         }
-        out.push_str(&match target.rsplit_once('.') {
-            Some((home, short)) if home == package => short.to_string(),
-            _ => short_name(target),
+        let (home, short) = split_name(target);
+        out.push_str(&if home == package {
+            short.to_string()
+        } else {
+            short_name(target)
         });
     } else {
         out.push_str(&match (text(schema, "type"), text(schema, "format")) {

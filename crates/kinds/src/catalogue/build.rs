@@ -8,7 +8,10 @@
 use std::collections::HashMap;
 
 use object::{Text, Value};
-use schema::{Field, Form, ListTopology, ListType, MapType, Patch, Scalar, Type, TypeId, Types};
+use schema::{
+    Field, Form, InsteadOfSchema, ListTopology, ListType, MapType, Patch, Scalar, SchemaOr, Type,
+    TypeId, Types,
+};
 
 use super::Definitions;
 use super::text::{self, FieldLine, Line, Shape};
@@ -49,6 +52,15 @@ struct Builder {
     atomic: TypeId,
 }
 
+/// A definition whose fields are being read.
+struct Open {
+    id: TypeId,
+    /// The package that it belongs to.
+    home: usize,
+    facts: &'static str,
+    fields: Vec<Field>,
+}
+
 /// Gives every definition its place, so that they can refer to each other.
 fn declare(document: &'static str, types: &mut Types) -> Definitions {
     let mut definitions = Definitions {
@@ -73,7 +85,7 @@ impl Builder {
     /// Fills the declared places.
     fn define(&mut self, document: &'static str) {
         let mut home = usize::MAX;
-        let mut current: Option<(TypeId, &'static str, Vec<Field>)> = None;
+        let mut current: Option<Open> = None;
         for line in text::lines(document) {
             match line {
                 Line::Package => {
@@ -83,12 +95,17 @@ impl Builder {
                 Line::Definition { name, facts } => {
                     self.finish(current.take());
                     let id = self.resolve(home, name);
-                    current = Some((id, facts, Vec::new()));
+                    current = Some(Open {
+                        id,
+                        home,
+                        facts,
+                        fields: Vec::new(),
+                    });
                 }
                 Line::Field(field) => {
                     let field = self.field(home, &field);
-                    if let Some((_, _, fields)) = &mut current {
-                        fields.push(field);
+                    if let Some(open) = &mut current {
+                        open.fields.push(field);
                     }
                 }
             }
@@ -96,14 +113,24 @@ impl Builder {
         self.finish(current);
     }
 
-    fn finish(&mut self, definition: Option<(TypeId, &'static str, Vec<Field>)>) {
-        let Some((id, facts, fields)) = definition else {
+    fn finish(&mut self, definition: Option<Open>) {
+        let Some(Open {
+            id,
+            home,
+            facts,
+            fields,
+        }) = definition
+        else {
             return;
         };
         let mut cells = facts.split('\t');
         if let Some(form) = cells.clone().find_map(|cell| cell.strip_prefix("form:")) {
             let ty = self.special(id, form);
             self.types.set(id, ty);
+            if let Some(other) = instead_of_schema(form) {
+                let schema = self.resolve(home, "JSONSchemaProps");
+                self.types.set_schema_or(id, SchemaOr { schema, other });
+            }
             return;
         }
         let element = if fields.is_empty() {
@@ -254,6 +281,15 @@ impl Builder {
                 }
             }
         }
+    }
+}
+
+fn instead_of_schema(form: &str) -> Option<InsteadOfSchema> {
+    match form {
+        "schema-or-array" => Some(InsteadOfSchema::Schemas),
+        "schema-or-bool" => Some(InsteadOfSchema::Bool),
+        "schema-or-strings" => Some(InsteadOfSchema::Strings),
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use object::Value;
-use schema::{Empty, Form, ListTopology, Scalar, Type};
+use schema::{Empty, Form, InsteadOfSchema, ListTopology, Scalar, Type};
 
 use super::Catalogue;
 use crate::Kind;
@@ -280,10 +280,7 @@ fn how_do_strategic_patches_treat_fields() {
 #[test]
 fn how_many_lists_of_each_topology_are_there() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in super::text::DEFINITIONS
-        .lines()
-        .filter(|line| line.starts_with('\t'))
-    {
+    for line in published_fields() {
         for part in line
             .split('\t')
             .nth(2)
@@ -349,6 +346,7 @@ fn are_bodies_without_a_collection_found_by_name() {
         "io.k8s.api.policy.v1.Eviction",
         "io.k8s.api.authentication.v1.TokenRequest",
         "io.k8s.api.core.v1.PodList",
+        "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList",
     ] {
         let id = catalogue
             .definition(name)
@@ -360,16 +358,122 @@ fn are_bodies_without_a_collection_found_by_name() {
 }
 
 #[test]
-fn are_required_structs_printed_when_empty() {
-    let pod = at(kind("", "v1", "pods"), &[]);
-    assert_eq!(field(&pod, "status").empty, Empty::Print);
-    let spec = at(kind("", "v1", "pods"), &["spec"]);
-    assert_eq!(field(&spec, "containers").empty, Empty::Print);
-    assert_eq!(field(&spec, "tolerations").empty, Empty::Drop);
-    assert_eq!(
-        field(&spec, "terminationGracePeriodSeconds").empty,
-        Empty::Keep
+fn what_does_an_empty_field_print() {
+    let pod = kind("", "v1", "pods");
+    let claim = kind("", "v1", "persistentvolumeclaims");
+    let deployment = kind("apps", "v1", "deployments");
+    let crd = kind("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let cases: &[(&Kind, &[&str], &str, Empty)] = &[
+        // Structs are printed whatever their tags say.
+        (pod, &[], "status", Empty::Print),
+        (
+            pod,
+            &["spec", "containers", "[]"],
+            "resources",
+            Empty::Print,
+        ),
+        (deployment, &["spec"], "strategy", Empty::Print),
+        (
+            deployment,
+            &["status", "conditions", "[]"],
+            "lastUpdateTime",
+            Empty::Print,
+        ),
+        // Only one time is left out when it is zero.
+        (pod, &["metadata"], "creationTimestamp", Empty::Drop),
+        (pod, &["metadata"], "deletionTimestamp", Empty::Keep),
+        (pod, &["spec"], "containers", Empty::Print),
+        (pod, &["spec"], "tolerations", Empty::Drop),
+        (pod, &["spec"], "hostNetwork", Empty::Drop),
+        (pod, &["spec"], "terminationGracePeriodSeconds", Empty::Keep),
+        (pod, &["spec", "containers", "[]"], "name", Empty::Print),
+        (pod, &["spec", "containers", "[]"], "image", Empty::Drop),
+        (claim, &["spec", "dataSource"], "apiGroup", Empty::Null),
+        (deployment, &["status"], "replicas", Empty::Drop),
+        (
+            kind("apps", "v1", "statefulsets"),
+            &["status"],
+            "replicas",
+            Empty::Print,
+        ),
+        (crd, &["spec", "names"], "plural", Empty::Print),
+        (
+            kind("apps", "v1", "controllerrevisions"),
+            &[],
+            "data",
+            Empty::Print,
+        ),
+        (
+            kind("apps", "v1", "controllerrevisions"),
+            &[],
+            "revision",
+            Empty::Print,
+        ),
+        (pod, &[], "kind", Empty::Drop),
+    ];
+    for (kind, path, name, expected) in cases {
+        let empty = field(&at(kind, path), name).empty;
+        assert_eq!(empty, *expected, "{} {path:?} {name}", kind.kind);
+    }
+}
+
+#[test]
+fn which_numbers_lead_to_a_field_in_protobuf() {
+    let pod = kind("", "v1", "pods");
+    let policy = kind(
+        "admissionregistration.k8s.io",
+        "v1",
+        "validatingadmissionpolicies",
     );
+    let rules: &[&str] = &["spec", "matchConstraints", "resourceRules", "[]"];
+    let cases: &[(&Kind, &[&str], &str, &[u32])] = &[
+        (pod, &[], "kind", &[]),
+        (pod, &[], "spec", &[2]),
+        (pod, &["metadata"], "creationTimestamp", &[8]),
+        (pod, &["spec", "volumes", "[]"], "name", &[1]),
+        (pod, &["spec", "volumes", "[]"], "configMap", &[2, 19]),
+        (
+            pod,
+            &["spec", "containers", "[]", "livenessProbe"],
+            "httpGet",
+            &[1, 2],
+        ),
+        (policy, rules, "resourceNames", &[1]),
+        (policy, rules, "operations", &[2, 1]),
+        (policy, rules, "apiGroups", &[2, 2, 1]),
+    ];
+    for (kind, path, name, expected) in cases {
+        let ty = at(kind, path);
+        let numbers: Vec<u32> = field(&ty, name).numbers().collect();
+        assert_eq!(numbers, *expected, "{} {path:?} {name}", kind.kind);
+        assert!(!field(&ty, name).is_wrapped());
+    }
+    let catalogue = Catalogue::builtin();
+    let resource = catalogue
+        .definition("io.k8s.apimachinery.pkg.apis.meta.v1.APIResource")
+        .expect("it is defined");
+    let verbs = field(catalogue.types().get(resource), "verbs");
+    assert!(verbs.is_wrapped());
+    assert_eq!(verbs.numbers().collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_schema() {
+    let crd = kind("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let schema: &[&str] = &["spec", "versions", "[]", "schema", "openAPIV3Schema"];
+    let cases = [
+        ("items", Some(InsteadOfSchema::Schemas)),
+        ("additionalProperties", Some(InsteadOfSchema::Bool)),
+        ("default", None),
+    ];
+    for (name, expected) in cases {
+        let id = field(&at(crd, schema), name).ty;
+        let found = crd.types.schema_or(id);
+        assert_eq!(found.map(|either| either.other), expected, "{name}");
+        if let Some(either) = found {
+            assert_eq!(*crd.types.get(either.schema), at(crd, schema));
+        }
+    }
 }
 
 #[test]
@@ -385,4 +489,15 @@ fn are_fields_sorted_so_that_lookup_finds_them() {
                 .is_sorted_by(|left, right| left.name < right.name)
         );
     }
+}
+
+/// The lines of fields that belong to published definitions.
+fn published_fields() -> impl Iterator<Item = &'static str> {
+    let mut published = true;
+    super::text::DEFINITIONS.lines().filter(move |line| {
+        if line.starts_with('=') {
+            published = !line.ends_with("\tunpublished");
+        }
+        published && line.starts_with('\t')
+    })
 }

@@ -9,11 +9,12 @@
 //!
 //! * `@alias TAB package`: the definitions that follow belong to this package.
 //! * `=Name`, then in any order `kind:GROUP/VERSION/KIND`, `map:atomic`, `form:FORM` for what is
-//!   no struct, `union:DISCRIMINATOR:FIELD=VALUE,...`, and `required:FIELD,...` where the required
+//!   no struct, `unpublished`, `union:DISCRIMINATOR:FIELD=VALUE,...`, and `required:FIELD,...` where the required
 //!   fields are not published in sorted order.
 //! * a line that begins with a tab is a field of that definition: name, shape, facts; then
 //!   `=DEFAULT`, `patch:STRATEGY:KEY`, `list:TYPE`. The facts are the protobuf number, how an
-//!   empty field is printed (`K`eep, `D`rop, `P`rint), and `!` if it is required.
+//!   empty field is printed (`K`eep, `D`rop, `P`rint, `N`ull), `w` for a list in a message of its own,
+//!   and `!` if it is required.
 //!
 //! A shape is `string`, `bytes`, `bool`, `int32`, `int64`, `double`, the name of a definition
 //! (`Name` in the same package, else `alias.Name`; `granular:` or `atomic:` before it overrides
@@ -22,7 +23,7 @@
 //! a final `~` says that a zero default is published.
 
 use object::Text;
-use schema::Empty;
+use schema::{Empty, Field};
 
 /// The published schemas.
 pub(super) const DEFINITIONS: &str = include_str!("../generated/definitions.txt");
@@ -102,9 +103,13 @@ impl FieldLine {
             Some(b'K') => Empty::Keep,
             Some(b'D') => Empty::Drop,
             Some(b'P') => Empty::Print,
+            Some(b'N') => Empty::Null,
             _ => malformed(line),
         };
-        let tag = if tag.is_empty() { 0 } else { number(tag) };
+        let mut tag = if tag.is_empty() { 0 } else { number(tag) };
+        if flags.contains('w') {
+            tag |= Field::WRAPPED;
+        }
         let mut field = FieldLine {
             name,
             shape,
