@@ -1,20 +1,21 @@
 //! The built-in kinds, as data.
 //!
 //! The facts live in two text files under `generated/`, written by `cargo xtask generate` and
-//! compiled in. They are decoded on first use, all at once, because that takes well under a
+//! compiled in. They are decoded on first use, all at once, because that takes about a
 //! millisecond; every kind shares one arena of types. What upstream writes as code comes from
 //! elsewhere: rules per kind from the `groups` module, keys of the store from `storage`.
 
 mod build;
+mod names;
 mod storage;
 mod text;
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use object::Text;
 use schema::{TypeId, Types};
 
+use self::names::ByName;
 use crate::kind::{Column, Kind, Rules, Subresource};
 
 /// Every built-in kind that is served.
@@ -40,7 +41,7 @@ pub struct Group {
 pub(crate) struct Definitions {
     /// Short and full name of each package, in the order of the data.
     packages: Vec<(&'static str, &'static str)>,
-    ids: HashMap<(usize, &'static str), TypeId>,
+    ids: ByName<TypeId>,
 }
 
 impl Catalogue {
@@ -169,7 +170,7 @@ impl Definitions {
 
     /// The type of a definition by its name in the data, seen from the package at `home`.
     fn by_short_name(&self, home: usize, name: &'static str) -> Option<TypeId> {
-        match name.rsplit_once('.') {
+        match text::split_at_byte(name, b'.') {
             None => self.ids.get(&(home, name)).copied(),
             Some((alias, short)) => {
                 let at = self

@@ -14,6 +14,7 @@ use schema::{
 };
 
 use super::Definitions;
+use super::names::ByName;
 use super::text::{self, FieldLine, Line, Shape};
 
 /// Builds the types of a document of definitions.
@@ -25,7 +26,7 @@ pub(super) fn build(document: &'static str) -> (Types, Definitions) {
     let mut builder = Builder {
         types,
         definitions,
-        inline: HashMap::new(),
+        inline: HashMap::default(),
         overrides: HashMap::new(),
         deduced,
         atomic,
@@ -45,7 +46,7 @@ struct Builder {
     types: Types,
     definitions: Definitions,
     /// Inline types by the package that they are seen from and their text.
-    inline: HashMap<(usize, &'static str), TypeId>,
+    inline: ByName<TypeId>,
     /// Types that are copies of a definition with another way of merging.
     overrides: HashMap<TypeId, (TypeId, bool)>,
     deduced: TypeId,
@@ -65,13 +66,13 @@ struct Open {
 fn declare(document: &'static str, types: &mut Types) -> Definitions {
     let mut definitions = Definitions {
         packages: Vec::new(),
-        ids: HashMap::new(),
+        ids: HashMap::default(),
     };
     for line in document.lines() {
         if let Some(package) = line.strip_prefix('@') {
             definitions.packages.extend(package.split_once('\t'));
         } else if let Some(definition) = line.strip_prefix('=') {
-            let name = definition.split('\t').next().unwrap_or(definition);
+            let name = text::cells(definition).next().unwrap_or(definition);
             let home = definitions.packages.len().wrapping_sub(1);
             definitions
                 .ids

@@ -82,7 +82,7 @@ pub(super) fn lines(document: &'static str) -> impl Iterator<Item = Line> {
     document.lines().map(|line| match line.split_at(1) {
         ("@", _) => Line::Package,
         ("=", rest) => {
-            let (name, facts) = rest.split_once('\t').unwrap_or((rest, ""));
+            let (name, facts) = split_at_byte(rest, b'\t').unwrap_or((rest, ""));
             Line::Definition { name, facts }
         }
         ("\t", rest) => Line::Field(FieldLine::read(rest)),
@@ -92,7 +92,7 @@ pub(super) fn lines(document: &'static str) -> impl Iterator<Item = Line> {
 
 impl FieldLine {
     fn read(line: &'static str) -> FieldLine {
-        let mut cells = line.split('\t');
+        let mut cells = cells(line);
         let (Some(name), Some(shape), Some(facts)) = (cells.next(), cells.next(), cells.next())
         else {
             malformed(line)
@@ -135,18 +135,18 @@ impl Shape {
     /// Reads the outermost level of a shape.
     pub(super) fn read(shape: &'static str) -> Shape {
         if let Some(rest) = shape.strip_prefix('[') {
-            let (topology, element) = rest.split_once(']').unwrap_or_else(|| malformed(shape));
+            let (topology, element) = split_at_byte(rest, b']').unwrap_or_else(|| malformed(shape));
             return Shape::List { topology, element };
         }
         if let Some(rest) = shape.strip_prefix('{') {
-            let (relationship, element) = rest.split_once('}').unwrap_or_else(|| malformed(shape));
+            let (relationship, element) =
+                split_at_byte(rest, b'}').unwrap_or_else(|| malformed(shape));
             return Shape::Dictionary {
                 relationship,
                 element,
             };
         }
-        let bare = shape.strip_suffix('~').unwrap_or(shape);
-        let bare = bare.split_once('(').map_or(bare, |(name, _)| name);
+        let bare = &shape[..first(shape, |byte| matches!(byte, b'~' | b'('))];
         if let Some(name) = bare.strip_prefix("granular:") {
             return Shape::Reference {
                 name,
@@ -159,7 +159,8 @@ impl Shape {
                 atomic: Some(true),
             };
         }
-        if bare.contains('.') || bare.starts_with(|first: char| first.is_ascii_uppercase()) {
+        let is_name = |byte: &u8| byte.is_ascii_uppercase();
+        if bare.as_bytes().first().is_some_and(is_name) || bare.as_bytes().contains(&b'.') {
             return Shape::Reference {
                 name: bare,
                 atomic: None,
@@ -167,6 +168,38 @@ impl Shape {
         }
         Shape::Scalar(bare)
     }
+}
+
+/// The cells of a line.
+pub(super) fn cells(line: &'static str) -> impl Iterator<Item = &'static str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let (cell, after) = match split_at_byte(line, b'\t') {
+            Some((cell, after)) => (cell, Some(after)),
+            None => (line, None),
+        };
+        rest = after;
+        Some(cell)
+    })
+}
+
+/// The text before and after the first such byte, which is ASCII.
+///
+/// Cells are a few bytes long; a plain loop over them takes half the time of a searcher that is
+/// made for long texts.
+pub(super) fn split_at_byte(
+    text: &'static str,
+    wanted: u8,
+) -> Option<(&'static str, &'static str)> {
+    let at = first(text, |byte| byte == wanted);
+    (at < text.len()).then(|| (&text[..at], &text[at + 1..]))
+}
+
+/// Where the first byte is that is wanted, or the length.
+fn first(text: &str, wanted: impl Fn(u8) -> bool) -> usize {
+    let found = text.bytes().position(wanted);
+    found.unwrap_or(text.len())
 }
 
 /// The items of a list separated by commas.
