@@ -7,6 +7,7 @@
 
 mod build;
 mod names;
+mod published;
 mod storage;
 mod text;
 

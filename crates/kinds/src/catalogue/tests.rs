@@ -89,11 +89,7 @@ fn does_the_catalogue_serve_what_the_golden_file_lists() {
             );
         }
     }
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/catalogue/golden.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&golden, &listed).unwrap();
-    }
-    assert_eq!(listed, std::fs::read_to_string(&golden).unwrap());
+    check_golden("served.golden.txt", &listed);
 }
 
 #[test]
@@ -489,6 +485,43 @@ fn are_fields_sorted_so_that_lookup_finds_them() {
                 .is_sorted_by(|left, right| left.name < right.name)
         );
     }
+}
+
+#[test]
+fn what_is_published_about_a_definition() {
+    let catalogue = Catalogue::builtin();
+    assert_eq!(catalogue.published().count(), 581);
+    let mut listed = String::new();
+    for name in [
+        "io.k8s.api.apps.v1.ControllerRevisionList",
+        "io.k8s.api.core.v1.AppArmorProfile",
+        "io.k8s.api.core.v1.ContainerPort",
+        "io.k8s.api.core.v1.LocalObjectReference",
+        "io.k8s.api.core.v1.NFSVolumeSource",
+        "io.k8s.api.core.v1.ResourceRequirements",
+        "io.k8s.api.core.v1.ServiceAccount",
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    ] {
+        let schema = catalogue.published_schema(name).expect("it is published");
+        let printed = String::from_utf8(object::json::to_vec(&schema)).unwrap();
+        let _ = writeln!(listed, "{name} {printed}");
+    }
+    check_golden("published.golden.txt", &listed);
+    let unpublished = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
+    assert!(catalogue.definition(unpublished).is_some());
+    assert!(catalogue.published_schema(unpublished).is_none());
+}
+
+/// Compares with a golden file, or rewrites it when `UPDATE_GOLDEN` is set.
+fn check_golden(name: &str, printed: &str) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/catalogue")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, printed).unwrap();
+    }
+    assert_eq!(printed, std::fs::read_to_string(&golden).unwrap());
 }
 
 /// The lines of fields that belong to published definitions.

@@ -51,9 +51,12 @@ pub(super) struct FieldLine {
     pub(super) shape: &'static str,
     pub(super) tag: u32,
     pub(super) empty: Empty,
+    pub(super) required: bool,
     pub(super) default: Option<&'static str>,
     /// Strategy and merge key.
     pub(super) patch: Option<(&'static str, &'static str)>,
+    /// The list type that is published though the value is no list.
+    pub(super) list_type: Option<&'static str>,
 }
 
 /// The shape of a value, one level deep.
@@ -115,15 +118,19 @@ impl FieldLine {
             shape,
             tag,
             empty,
+            required: flags.ends_with('!'),
             default: None,
             patch: None,
+            list_type: None,
         };
         for cell in cells {
             if let Some(default) = cell.strip_prefix('=') {
                 field.default = Some(default);
             } else if let Some(patch) = cell.strip_prefix("patch:") {
                 field.patch = patch.split_once(':');
-            } else if !cell.starts_with("list:") {
+            } else if let Some(list_type) = cell.strip_prefix("list:") {
+                field.list_type = Some(list_type);
+            } else {
                 malformed(line)
             }
         }
@@ -168,6 +175,12 @@ impl Shape {
         }
         Shape::Scalar(bare)
     }
+}
+
+/// The permitted values of a scalar shape, separated by bars.
+pub(super) fn choices(shape: &'static str) -> Option<&'static str> {
+    let (_, after) = split_at_byte(shape, b'(')?;
+    split_at_byte(after, b')').map(|(choices, _)| choices)
 }
 
 /// The cells of a line.
