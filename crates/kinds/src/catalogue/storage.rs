@@ -6,6 +6,8 @@
 
 use object::Text;
 
+use crate::Kind;
+
 /// Resources that are not stored under their plural: group, resource, key.
 const COLLECTIONS: &[(&str, &str, &str)] = &[
     ("", "services", "services/specs"),
@@ -35,6 +37,45 @@ const STORED_FORMS: &[(&str, &str, &str, &str)] = &[
     ),
     ("events.k8s.io", "events", "", "v1"),
 ];
+
+/// Resources that upstream stores in a version that is not served by default: group, resource,
+/// version. We store what we serve; but discovery publishes a hash of upstream's choice.
+const UNSERVED_VERSIONS: &[(&str, &str, &str)] = &[
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies",
+        "v1beta1",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+        "v1beta1",
+    ),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "v1beta1",
+    ),
+];
+
+impl Kind {
+    /// The group and version in which upstream stores the kind, which discovery's
+    /// `storageVersionHash` is made from.
+    pub fn published_storage(&self) -> (&str, &str) {
+        if self.custom {
+            return (&self.group, &self.storage_version);
+        }
+        let here = |known: &(&str, &str)| known.0 == self.group && known.1 == self.resource;
+        if let Some(unserved) = UNSERVED_VERSIONS
+            .iter()
+            .find(|known| here(&(known.0, known.1)))
+        {
+            return (&self.group, unserved.2);
+        }
+        let stored = STORED_FORMS.iter().find(|known| here(&(known.0, known.1)));
+        stored.map_or((&self.group, &self.version), |known| (known.2, known.3))
+    }
+}
 
 /// The key under which the objects of a resource are stored.
 pub(super) fn collection(group: &str, resource: &str) -> Text {

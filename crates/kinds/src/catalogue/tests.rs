@@ -333,6 +333,26 @@ fn which_form_of_a_kind_is_stored() {
 }
 
 #[test]
+fn which_storage_version_does_discovery_hash() {
+    let cases = [
+        (("", "v1", "pods"), ("", "v1")),
+        (("events.k8s.io", "v1", "events"), ("", "v1")),
+        (
+            ("autoscaling", "v1", "horizontalpodautoscalers"),
+            ("autoscaling", "v2"),
+        ),
+        (
+            ("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
+            ("apiextensions.k8s.io", "v1beta1"),
+        ),
+    ];
+    for ((group, version, resource), expected) in cases {
+        let kind = kind(group, version, resource);
+        assert_eq!(kind.published_storage(), expected, "{resource}");
+    }
+}
+
+#[test]
 fn are_bodies_without_a_collection_found_by_name() {
     let catalogue = Catalogue::builtin();
     for name in [
