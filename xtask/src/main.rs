@@ -8,6 +8,7 @@
     reason = "a command-line tool talks to its user on stdout and stderr"
 )]
 
+mod bench;
 mod conformance;
 mod dependencies;
 mod failure;
@@ -31,6 +32,7 @@ commands:
   tidy                         the checks of the source tree itself
   conformance DIR [--update]   replay the recorded exchanges of DIR and compare the result with
                                conformance/passing.txt; --update adds what passes now
+  bench --loadgen PATH ...     measure start, memory, size, throughput and latency
   generate --facts DIR         write the catalogue's data from these facts
            --go-types DIR...   and from the struct tags of these Go sources";
 
@@ -55,6 +57,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     match command.as_str() {
         "test" => test::run(rest),
         "tidy" => tidy::run(),
+        "bench" => bench::run(rest),
         "conformance" => conformance::run(rest),
         "generate" => generate::run(rest),
         "help" | "--help" | "-h" => {

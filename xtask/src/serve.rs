@@ -59,6 +59,11 @@ impl Server {
         }
     }
 
+    /// The process id, for those who measure.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// The file with the administrator's token.
     pub(crate) fn token_file(&self) -> PathBuf {
         self.data.join("admin.token")
@@ -107,7 +112,8 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-fn target_directory() -> Result<PathBuf, Failure> {
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory() -> Result<PathBuf, Failure> {
     let metadata = crate::dependencies::metadata(&["--no-deps"])?;
     let directory = metadata["target_directory"].as_str();
     directory

@@ -184,7 +184,7 @@ fn crash() -> Result<(), Failure> {
 }
 
 /// Runs one of the Python suites in `conformance/` against the release server.
-fn suite(script: &str) -> Result<(), Failure> {
+pub(crate) fn suite(script: &str) -> Result<(), Failure> {
     shell::need("python3", "python3")?;
     let binary = serve::build_release()?;
     let script = shell::root().join("conformance").join(script);
