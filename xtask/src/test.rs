@@ -14,72 +14,43 @@ struct Step {
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        about: "sources are formatted",
-        run: format,
-    },
-    Step {
-        name: "tidy",
-        about: "the tree keeps the house rules",
-        run: tidy::run,
-    },
-    Step {
-        name: "dependencies",
-        about: "arrows point down, licences are allowed, no crate is there twice",
-        run: dependencies::run,
-    },
-    Step {
-        name: "clippy",
-        about: "no warning of the compiler or of clippy",
-        run: clippy,
-    },
-    Step {
-        name: "unit",
-        about: "the tests of every crate",
-        run: unit,
-    },
-    Step {
-        name: "doc",
-        about: "the documentation builds without a warning",
-        run: doc,
-    },
-    Step {
-        name: "release",
-        about: "the server builds as users run it",
-        run: release,
-    },
-    Step {
-        name: "kubectl",
-        about: "a real kubectl does its daily work",
-        run: kubectl,
-    },
-    Step {
-        name: "mistakes",
-        about: "a user's mistake gets an error with a hint",
-        run: mistakes,
-    },
-    Step {
-        name: "stop",
-        about: "SIGTERM ends the server cleanly and soon",
-        run: stop,
-    },
-    Step {
-        name: "sync",
-        about: "a write is synced before it is acknowledged",
-        run: sync,
-    },
-    Step {
-        name: "full-disk",
-        about: "a full disk refuses writes and recovers",
-        run: full_disk,
-    },
-    Step {
-        name: "crash",
-        about: "SIGKILL at any moment loses nothing",
-        run: crash,
-    },
+    step("format", "sources are formatted", format),
+    step("tidy", "the tree keeps the house rules", tidy::run),
+    step(
+        "dependencies",
+        "arrows, licences and versions are as decided",
+        dependencies::run,
+    ),
+    step("clippy", "no warning of the compiler or of clippy", clippy),
+    step("unit", "the tests of every crate", unit),
+    step("doc", "the documentation builds without a warning", doc),
+    step("release", "the server builds as users run it", release),
+    step("kubectl", "a real kubectl does its daily work", kubectl),
+    step(
+        "mistakes",
+        "a user's mistake gets an error with a hint",
+        || suite("mistakes.py"),
+    ),
+    step("garbage", "no bytes bring the server down", || {
+        suite("garbage.py")
+    }),
+    step("stop", "SIGTERM ends the server cleanly and soon", || {
+        suite("stop.py")
+    }),
+    step("sync", "a write is synced before it is acknowledged", sync),
+    step(
+        "full-disk",
+        "a full disk refuses writes and recovers",
+        || suite("full_disk.py"),
+    ),
+    step("crash", "SIGKILL at any moment loses nothing", || {
+        suite("crash.py")
+    }),
 ];
+
+const fn step(name: &'static str, about: &'static str, run: fn() -> Result<(), Failure>) -> Step {
+    Step { name, about, run }
+}
 
 /// Runs the steps named on the command line, or all of them.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -162,25 +133,9 @@ fn kubectl() -> Result<(), Failure> {
     suite("kubectl.py")
 }
 
-fn mistakes() -> Result<(), Failure> {
-    suite("mistakes.py")
-}
-
-fn stop() -> Result<(), Failure> {
-    suite("stop.py")
-}
-
 fn sync() -> Result<(), Failure> {
     shell::need("strace", "strace")?;
     suite("sync.py")
-}
-
-fn full_disk() -> Result<(), Failure> {
-    suite("full_disk.py")
-}
-
-fn crash() -> Result<(), Failure> {
-    suite("crash.py")
 }
 
 /// Runs one of the Python suites in `conformance/` against the release server.
