@@ -8,6 +8,7 @@ type Rule = fn(&SourceFile, &mut Vec<String>);
 pub(super) const ALL: &[Rule] = &[
     line_length,
     file_length,
+    function_length,
     file_header,
     module_files,
     unfinished_work,
@@ -20,6 +21,7 @@ pub(super) const ALL: &[Rule] = &[
 
 const LINE_COLUMNS_MAX: usize = 100;
 const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 70;
 
 /// Files that may be longer, each with the reason why it is still one idea.
 const LONG_FILES: &[(&str, &str)] = &[];
@@ -85,6 +87,45 @@ fn file_length(file: &SourceFile, findings: &mut Vec<String>) {
             format_args!("file has {lines} lines, the limit is {FILE_LINES_MAX}"),
         ));
     }
+}
+
+/// Counts the lines of code between a function's braces; the formatter has set them so that the
+/// closing one stands alone below the first letter. A test may be a long table.
+fn function_length(file: &SourceFile, findings: &mut Vec<String>) {
+    if !file.is_rust() || !file.is_written_by_hand() {
+        return;
+    }
+    let lines: Vec<&str> = file.lines_outside_tests().map(|(_, line)| line).collect();
+    for (start, line) in lines.iter().enumerate() {
+        if !opens_function(line) {
+            continue;
+        }
+        let ends = |line: &&str| line.ends_with(['{', '}', ';']);
+        let Some(head) = lines[start..].iter().position(ends) else {
+            continue;
+        };
+        if !lines[start + head].ends_with('{') {
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let body = lines[start + head + 1..]
+            .iter()
+            .take_while(|line| line.strip_prefix(indent) != Some("}"))
+            .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//"));
+        let count = body.count();
+        if count > FUNCTION_LINES_MAX {
+            findings.push(file.finding(
+                start + 1,
+                format_args!("function has {count} lines, the limit is {FUNCTION_LINES_MAX}"),
+            ));
+        }
+    }
+}
+
+fn opens_function(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let modifiers = ["async", "const", "pub", "pub(crate)", "pub(super)"];
+    words.find(|word| !modifiers.contains(word)) == Some("fn")
 }
 
 fn file_header(file: &SourceFile, findings: &mut Vec<String>) {
@@ -215,7 +256,20 @@ mod tests {
     fn each_rule_finds_its_breach() {
         let long = format!("//! {}\n", "x".repeat(97));
         let many = format!("//! Purpose.\n{}", "\n".repeat(800));
+        let function = |open: &str| format!("//! P.\n{open}\n{}}}\n", "    a();\n".repeat(71));
+        let short = function("fn f() {").replacen("    a();\n", "    // Why.\n", 1);
+        assert_eq!(findings("crates/a/src/a.rs", &short), Vec::<String>::new());
         let cases: &[(&str, &str, &str)] = &[
+            (
+                "crates/a/src/a.rs",
+                &function("pub(crate) fn f() {"),
+                "71 lines",
+            ),
+            (
+                "crates/a/src/a.rs",
+                &function("fn f(\n    a: u8,\n) -> u8 {"),
+                "71 lines",
+            ),
             ("crates/a/src/a.rs", &long, "101 columns"),
             ("crates/a/src/a.rs", &many, "801 lines"),
             ("crates/a/src/a.rs", "fn f() {}\n", "opens with"),
