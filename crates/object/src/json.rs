@@ -111,6 +111,31 @@ pub fn parse_merging(text: &[u8]) -> Result<(Value, Vec<String>), Error> {
     })
 }
 
+/// Reads JSON as the YAML reader would, or not at all: no duplicate keys, numbers as they come
+/// out of [`number_as_written`].
+pub(crate) fn parse_for_yaml(text: &[u8]) -> Option<Value> {
+    let mut reader = read::Reader::new(std::str::from_utf8(text).ok()?);
+    reader.write_floats();
+    reader
+        .read()
+        .ok()
+        .filter(|read| !read.has_duplicates)
+        .map(|read| read.value)
+}
+
+/// The value that a float has once it was written as JSON and read again: without a fraction it
+/// is an integer.
+pub(crate) fn number_as_written(number: f64) -> Value {
+    let mut literal = Vec::new();
+    write_float(number, &mut literal);
+    let integer = std::str::from_utf8(&literal)
+        .ok()
+        .and_then(|literal| literal.parse().ok());
+    integer.map_or(Value::Float(number), Value::Int)
+}
+
+pub(crate) use read::clean as replace_invalid_utf8;
+
 /// Prints a byte as Go's scanner does: as the Latin-1 character of that number, in single quotes.
 fn quote_byte(byte: u8) -> String {
     match byte {

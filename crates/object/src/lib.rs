@@ -13,5 +13,6 @@ pub mod names;
 pub mod quantity;
 pub mod time;
 mod value;
+pub mod yaml;
 
 pub use value::{Map, Text, Value};

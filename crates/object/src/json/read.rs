@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{DEPTH_MAX, DUPLICATES_BYTES_MAX, DUPLICATES_MAX, Error};
+use super::{DEPTH_MAX, DUPLICATES_BYTES_MAX, DUPLICATES_MAX, Error, number_as_written};
 use crate::{Map, Text, Value};
 
 /// What a finished reader hands out.
@@ -40,6 +40,7 @@ pub(super) struct Reader<'a> {
     range_error: Option<Error>,
     has_duplicates: bool,
     merge: bool,
+    write_floats: bool,
     tracker: Option<Tracker>,
 }
 
@@ -66,6 +67,7 @@ impl<'a> Reader<'a> {
             range_error: None,
             has_duplicates: false,
             merge: false,
+            write_floats: false,
             tracker: None,
         }
     }
@@ -78,6 +80,11 @@ impl<'a> Reader<'a> {
     /// Makes objects under equal keys merge.
     pub(super) fn merge_duplicates(&mut self) {
         self.merge = true;
+    }
+
+    /// Makes floats come out as if they had been written and read once more.
+    pub(super) fn write_floats(&mut self) {
+        self.write_floats = true;
     }
 
     /// Reads the whole text.
@@ -405,7 +412,11 @@ impl<'a> Reader<'a> {
                 literal: literal.to_owned(),
             });
         }
-        Value::Float(number)
+        if self.write_floats {
+            number_as_written(number)
+        } else {
+            Value::Float(number)
+        }
     }
 
     /// Skips digits; what it gives is right if there are no more than eighteen.
@@ -571,7 +582,7 @@ fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Hands `read` the text as valid UTF-8, each invalid byte replaced by U+FFFD as Go replaces it.
+/// Hands `read` the text as valid UTF-8 and puts its errors right.
 pub(super) fn with_clean_text<T>(
     text: &[u8],
     read: impl FnOnce(&str) -> Result<T, Error>,
@@ -582,7 +593,8 @@ pub(super) fn with_clean_text<T>(
     }
 }
 
-fn clean(text: &[u8]) -> Cow<'_, str> {
+/// The text as valid UTF-8, each invalid byte replaced by U+FFFD as Go replaces it.
+pub(crate) fn clean(text: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(text) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => {
