@@ -13,6 +13,7 @@ mod error;
 mod place;
 mod scalar;
 
+use std::cmp::Ordering;
 use std::convert::Infallible;
 
 use object::field::quote;
@@ -56,7 +57,7 @@ pub fn decode(
         let kind = value.str_at(&["kind"]).unwrap_or_default();
         return Err(wrong.within(kind));
     }
-    if value == Value::Null {
+    if is_null(&value) {
         value = zero(types, root);
     }
     Ok((value, reader.reports))
@@ -121,18 +122,18 @@ fn each_entry<'t, E>(
         if failed.is_some() {
             return true;
         }
-        while fields
-            .get(next)
-            .is_some_and(|field| field.name.as_str() < key)
-        {
-            absent.push(&fields[next]);
+        let mut declared = None;
+        while let (Some(field), None) = (fields.get(next), declared) {
+            match field.name.as_str().cmp(key) {
+                Ordering::Less => absent.extend(prints_when_absent(field).then_some(field)),
+                Ordering::Equal => declared = Some(field),
+                Ordering::Greater => break,
+            }
             next += 1;
         }
-        let declared = fields.get(next).filter(|field| field.name == key);
-        next += usize::from(declared.is_some());
         let result = match (declared, shape.element) {
             (Some(field), _) => visit_declared(types, field, key, value, &mut visit),
-            (None, Some(element)) if *value == Value::Null => {
+            (None, Some(element)) if is_null(value) => {
                 *value = zero(types, element);
                 Ok(true)
             }
@@ -147,7 +148,11 @@ fn each_entry<'t, E>(
     if let Some(error) = failed {
         return Err(error);
     }
-    absent.extend(&fields[next..]);
+    absent.extend(
+        fields[next..]
+            .iter()
+            .filter(|field| prints_when_absent(field)),
+    );
     for field in absent {
         if let Some(value) = printed_when_absent(types, field) {
             map.insert(field.name.clone(), value);
@@ -163,14 +168,14 @@ fn visit_declared<'t, E>(
     value: &mut Value,
     visit: &mut impl FnMut(Entry<'t>, &str, &mut Value) -> Result<bool, E>,
 ) -> Result<bool, E> {
-    if *value != Value::Null {
+    if !is_null(value) {
         visit(Entry::Declared(field), key, value)?;
     }
     Ok(match field.empty {
-        Empty::Keep => *value != Value::Null,
+        Empty::Keep => !is_null(value),
         Empty::Drop => !is_empty(value),
         Empty::Print => {
-            if *value == Value::Null || is_empty_collection(types.get(field.ty), value) {
+            if is_null(value) || is_empty_collection(types.get(field.ty), value) {
                 *value = zero_field(types, field.ty);
             }
             true
@@ -186,6 +191,14 @@ fn printed_when_absent(types: &Types, field: &Field) -> Option<Value> {
         Empty::Print => Some(zero_field(types, field.ty)),
         Empty::Null => Some(Value::Null),
     }
+}
+
+fn prints_when_absent(field: &Field) -> bool {
+    matches!(field.empty, Empty::Print | Empty::Null)
+}
+
+fn is_null(value: &Value) -> bool {
+    matches!(value, Value::Null)
 }
 
 /// Whether Go's `omitempty` leaves the value out.
