@@ -9,6 +9,7 @@
 //! The tree is changed in place and a path becomes text only when it is reported.
 
 mod base64;
+mod document;
 mod error;
 mod place;
 mod scalar;
@@ -20,6 +21,7 @@ use object::field::quote;
 use object::{Map, Value};
 
 use crate::{Empty, Field, Form, ListType, MapType, Scalar, Type, TypeId, Types};
+pub use document::in_document_order;
 pub use error::TypeError;
 use place::Place;
 
@@ -40,7 +42,8 @@ pub enum Unknown {
 }
 
 /// Reads `value` as the type `root` and gives back what that type prints, with one text such as
-/// `unknown field "spec.foo"` for each field that was dropped.
+/// `unknown field "spec.foo"` for each field that was dropped. The texts come in the order of the
+/// sorted tree; [`in_document_order`] restores the order of a JSON body.
 pub fn decode(
     types: &Types,
     root: TypeId,
