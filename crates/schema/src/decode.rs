@@ -20,7 +20,7 @@ use std::convert::Infallible;
 use object::field::quote;
 use object::{Map, Value};
 
-use crate::{Empty, Field, Form, ListType, MapType, Scalar, Type, TypeId, Types};
+use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, SchemaOr, Type, TypeId, Types};
 pub use document::in_document_order;
 pub use error::TypeError;
 use place::Place;
@@ -55,7 +55,7 @@ pub fn decode(
         unknown,
         reports: Vec::new(),
     };
-    let read = reader.value(types.get(root), &mut value, &Place::root(), 0);
+    let read = reader.value(root, &mut value, &Place::root(), 0);
     if let Err(wrong) = read {
         let kind = value.str_at(&["kind"]).unwrap_or_default();
         return Err(wrong.within(kind));
@@ -73,8 +73,14 @@ pub fn normalize(types: &Types, root: TypeId, value: &mut Value) {
 
 /// What lies deeper than [`DECODE_DEPTH_MAX`] was never decoded and is left as it is.
 fn print_back(types: &Types, ty: TypeId, value: &mut Value, depth: usize) {
-    let ty = types.get(ty);
-    if is_free(ty.form) || depth > DECODE_DEPTH_MAX {
+    if depth > DECODE_DEPTH_MAX {
+        return;
+    }
+    let (id, ty) = (ty, types.get(ty));
+    if is_free(ty.form) {
+        if let Some(either) = types.schema_or(id) {
+            print_schema_or(types, either, value, depth);
+        }
         return;
     }
     match (value, &ty.map, &ty.list) {
@@ -100,6 +106,18 @@ fn print_map(types: &Types, shape: &MapType, map: &mut Map, depth: usize) {
         }
         Ok::<bool, Infallible>(true)
     });
+}
+
+fn print_schema_or(types: &Types, either: SchemaOr, value: &mut Value, depth: usize) {
+    match value {
+        Value::Object(_) => print_back(types, either.schema, value, depth + 1),
+        Value::Array(items) if either.other == InsteadOfSchema::Schemas => {
+            for item in items {
+                print_back(types, either.schema, item, depth + 1);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// What the shape of a map says about one of its keys.
@@ -287,7 +305,7 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     fn value(
         &mut self,
-        ty: &'t Type,
+        id: TypeId,
         value: &mut Value,
         path: &Place<'_>,
         depth: usize,
@@ -297,13 +315,17 @@ impl<'t> Reader<'t> {
                 limit: DECODE_DEPTH_MAX,
             });
         }
+        let ty = self.types.get(id);
         if is_free(ty.form) {
-            return scalar::read_free(ty.form, value);
+            return match self.types.schema_or(id) {
+                Some(either) => self.schema_or(either, value, path, depth),
+                None => scalar::read_free(ty.form, value),
+            };
         }
         match (value, &ty.map, &ty.list) {
             (Value::Null, _, _) => Ok(()),
             (Value::Object(map), Some(shape), _) => self.map(shape, map, path, depth),
-            (Value::Array(items), _, Some(list)) => self.list(list, items, path, depth),
+            (Value::Array(items), _, Some(list)) => self.list(list.element, items, path, depth),
             (value, _, _) => scalar::read(self.types, ty, value, path),
         }
     }
@@ -317,16 +339,12 @@ impl<'t> Reader<'t> {
     ) -> Result<(), TypeError> {
         let types = self.types;
         each_entry(types, shape, map, |entry, key, value| match entry {
-            Entry::Declared(field) => {
-                let ty = types.get(field.ty);
-                self.value(ty, value, &path.field(key), depth + 1)
-                    .map(|()| true)
-            }
-            Entry::Keyed(element) => {
-                let ty = types.get(element);
-                self.value(ty, value, &path.key(key), depth + 1)
-                    .map(|()| true)
-            }
+            Entry::Declared(field) => self
+                .value(field.ty, value, &path.field(key), depth + 1)
+                .map(|()| true),
+            Entry::Keyed(element) => self
+                .value(element, value, &path.key(key), depth + 1)
+                .map(|()| true),
             Entry::Unknown => {
                 if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
                     let at = path.field(key).to_string();
@@ -339,19 +357,49 @@ impl<'t> Reader<'t> {
 
     fn list(
         &mut self,
-        list: &'t ListType,
+        element: TypeId,
         items: &mut [Value],
         path: &Place<'_>,
         depth: usize,
     ) -> Result<(), TypeError> {
-        let ty = self.types.get(list.element);
         for (index, item) in items.iter_mut().enumerate() {
             match item {
-                Value::Null => *item = zero(self.types, list.element),
-                item => self.value(ty, item, &path.index(index), depth + 1)?,
+                Value::Null => *item = zero(self.types, element),
+                item => self.value(element, item, &path.index(index), depth + 1)?,
             }
         }
         Ok(())
+    }
+
+    /// Reads a JSON schema or what may stand in its place. Upstream reads these with a decoder of
+    /// their own, which drops unknown fields without a word and reads what it cannot use as
+    /// nothing.
+    fn schema_or(
+        &mut self,
+        either: SchemaOr,
+        value: &mut Value,
+        path: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), TypeError> {
+        let outside = std::mem::replace(&mut self.unknown, Unknown::Drop);
+        let read = match (&mut *value, either.other) {
+            (Value::Null, _) => Ok(()),
+            (Value::Object(_), _) => self.value(either.schema, value, path, depth + 1),
+            (Value::Bool(_), InsteadOfSchema::Bool) => Ok(()),
+            (_, InsteadOfSchema::Bool) => Err(scalar::no_schema_or_bool(path)),
+            (Value::Array(items), InsteadOfSchema::Schemas) if !items.is_empty() => {
+                self.list(either.schema, items, path, depth)
+            }
+            (Value::Array(items), InsteadOfSchema::Strings) if !items.is_empty() => {
+                scalar::read_strings(items)
+            }
+            _ => {
+                *value = Value::Null;
+                Ok(())
+            }
+        };
+        self.unknown = outside;
+        read
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reading single values: which JSON types each form takes and how it is printed back.
 
-use object::{Text, Value, json};
+use object::quantity::Quantity;
+use object::time::{MicroTime, Time, go_duration_parse, go_duration_print};
+use object::{Value, json};
 
 use super::{Place, TypeError, base64};
 use crate::{Form, MapType, Scalar, Type, Types};
@@ -18,7 +20,7 @@ pub(super) fn read(
         Form::Double => read_double(value, place),
         Form::Bytes => read_bytes(value, place),
         Form::Time | Form::MicroTime => read_time(ty.form, value, place),
-        Form::Duration => string_inside(value).map(|_| ()),
+        Form::Duration => read_duration(value, place),
         Form::Quantity => read_quantity(value, place),
         Form::IntOrString => read_int_or_string(value),
         Form::RawExtension | Form::AnyJson | Form::FieldsV1 => read_free(ty.form, value),
@@ -42,6 +44,23 @@ pub(super) fn read_free(form: Form, value: &Value) -> Result<(), TypeError> {
         (Form::FieldsV1, other) => Err(mismatch_inside(other, "map[string]interface {}")),
         _ => Ok(()),
     }
+}
+
+/// Neither a boolean nor a schema stands where one of them is wanted.
+pub(super) fn no_schema_or_bool(place: &Place<'_>) -> TypeError {
+    malformed(place, "boolean or JSON schema expected".to_owned())
+}
+
+/// Reads a list of strings that reads itself.
+pub(super) fn read_strings(items: &mut [Value]) -> Result<(), TypeError> {
+    for item in items {
+        match item {
+            Value::String(_) => {}
+            Value::Null => *item = "".into(),
+            other => return Err(mismatch_inside(other, "string")),
+        }
+    }
+    Ok(())
 }
 
 fn read_integer(
@@ -122,11 +141,28 @@ fn read_int_or_string(value: &Value) -> Result<(), TypeError> {
     }
 }
 
+/// Times are printed in UTC, to the second or the microsecond; the zero time is `null`.
 fn read_time(form: Form, value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
     let text = string_inside(value)?;
-    match canonical_time(form, text) {
+    let printed = match form {
+        Form::MicroTime => {
+            MicroTime::parse(text).map(|time| (!time.is_zero()).then(|| time.to_string()))
+        }
+        _ => Time::parse(text).map(|time| (!time.is_zero()).then(|| time.to_string())),
+    };
+    match printed {
         Ok(printed) => {
-            *value = printed;
+            *value = printed.map_or(Value::Null, Value::from);
+            Ok(())
+        }
+        Err(message) => Err(malformed(place, message)),
+    }
+}
+
+fn read_duration(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
+    match go_duration_parse(string_inside(value)?) {
+        Ok(nanoseconds) => {
+            *value = go_duration_print(nanoseconds).into();
             Ok(())
         }
         Err(message) => Err(malformed(place, message)),
@@ -134,31 +170,13 @@ fn read_time(form: Form, value: &mut Value, place: &Place<'_>) -> Result<(), Typ
 }
 
 fn read_quantity(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
-    let number;
-    let text = match &*value {
-        Value::String(text) => text.as_str(),
-        other => {
-            number = json_text(other);
-            &number
-        }
-    };
-    match canonical_quantity(text) {
-        Ok(printed) => {
-            *value = Value::String(printed);
+    match Quantity::from_value(value) {
+        Ok(quantity) => {
+            *value = quantity.canonical().into();
             Ok(())
         }
-        Err(message) => Err(malformed(place, message)),
+        Err(error) => Err(malformed(place, error.to_string())),
     }
-}
-
-/// The time as it is printed back: UTC, to the second or microsecond; the zero time is `null`.
-fn canonical_time(_form: Form, text: &str) -> Result<Value, String> {
-    Ok(text.into())
-}
-
-/// The quantity as it is printed back.
-fn canonical_quantity(text: &str) -> Result<Text, String> {
-    Ok(text.into())
 }
 
 /// The text of a value that reads itself from a string.

@@ -3,7 +3,7 @@
 use object::{Value, value};
 
 use super::*;
-use crate::ListTopology;
+use crate::{ListTopology, ListType};
 
 /// Builds types the way the catalogue does, with less ink.
 struct Graph {
@@ -39,6 +39,12 @@ impl Graph {
             map,
             ..Type::default()
         })
+    }
+
+    fn schema_or(&mut self, schema: TypeId, other: InsteadOfSchema) -> TypeId {
+        let id = self.form(Scalar::Untyped, Form::AnyJson);
+        self.types.set_schema_or(id, SchemaOr { schema, other });
+        id
     }
 
     fn record(&mut self, fields: &[(&str, TypeId, Empty)]) -> TypeId {
@@ -101,15 +107,27 @@ fn sample() -> (Types, TypeId) {
         ("args", strings, Drop),
         ("limits", limits, Drop),
     ]);
-    let items = graph.list(item);
+    let item_list = graph.list(item);
     let named = graph.dictionary(item);
     let schema = graph.record(&[]);
-    graph.set_record(schema, &[("not", schema, Keep), ("type", string, Drop)]);
+    let either = graph.schema_or(schema, InsteadOfSchema::Bool);
+    let items = graph.schema_or(schema, InsteadOfSchema::Schemas);
+    let needs = graph.schema_or(schema, InsteadOfSchema::Strings);
+    graph.set_record(
+        schema,
+        &[
+            ("additional", either, Keep),
+            ("items", items, Keep),
+            ("needs", needs, Keep),
+            ("not", schema, Keep),
+            ("type", string, Drop),
+        ],
+    );
     let spec = graph.record(&[
         ("count", int32, Drop),
         ("data", data, Drop),
         ("extra", raw, Print),
-        ("items", items, Drop),
+        ("items", item_list, Drop),
         ("named", named, Drop),
         ("replicas", int32, Keep),
         ("rules", strings, Print),
@@ -255,6 +273,63 @@ fn unknown_fields_vanish_and_are_reported_with_their_path() {
     let (types, root) = sample();
     let silent = decode(&types, root, body, Unknown::Drop).expect("unknown fields are no error");
     assert_eq!(silent, (value, Vec::new()));
+}
+
+#[test]
+fn a_place_for_a_schema_takes_what_may_stand_instead() {
+    for (given, printed) in [
+        (value!({"additional": true}), value!({"additional": true})),
+        (
+            value!({"additional": {"type": "", "x": 1}}),
+            value!({"additional": {}}),
+        ),
+        (
+            value!({"items": [{"type": "a", "x": 1}, null], "needs": ["a", null]}),
+            value!({"items": [{"type": "a"}, {}], "needs": ["a", ""]}),
+        ),
+        (
+            value!({"items": {"items": {"x": 1}}}),
+            value!({"items": {"items": {}}}),
+        ),
+        (value!({"items": [], "needs": 5}), value!({})),
+    ] {
+        let (value, reports) =
+            read(value!({"spec": {"schema": (given.clone())}})).expect("the schema fits");
+        assert_eq!(value.at(&["spec", "schema"]), Some(&printed), "{given:?}");
+        assert!(reports.is_empty());
+        let (types, root) = sample();
+        let mut normal = value.clone();
+        normalize(&types, root, &mut normal);
+        assert_eq!(normal, value);
+    }
+    for (schema, message) in [
+        (value!({"additional": 1}), "boolean or JSON schema expected"),
+        (
+            value!({"needs": [1]}),
+            "json: cannot unmarshal number into Go value of type string",
+        ),
+    ] {
+        let error = read(value!({"spec": {"schema": schema}})).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn times_quantities_and_durations_are_printed_in_canonical_form() {
+    for (given, printed) in [
+        (
+            value!({"since": "2026-01-02T03:04:05.9+02:00"}),
+            value!("2026-01-02T01:04:05Z"),
+        ),
+        (value!({"since": "0001-01-01T00:00:00Z"}), Value::Null),
+    ] {
+        let read = spec(value!({"sub": given}));
+        assert_eq!(read.at(&["sub", "since"]), Some(&printed));
+    }
+    let limits = value!({"a": "1000m", "b": 2, "c": 0.5, "d": " 1Gi ", "e": "0.1Ki"});
+    let read = spec(value!({"sub": {"limits": limits}}));
+    let printed = value!({"a": "1", "b": "2", "c": "500m", "d": "1Gi", "e": "102400m"});
+    assert_eq!(read.at(&["sub", "limits"]), Some(&printed));
 }
 
 #[test]
