@@ -1,9 +1,9 @@
 //! `cargo xtask generate`: turns facts about the built-in kinds into the catalogue's data files.
 //!
-//! Reads the four fact files (`groups.json`, `resources.json`, `tables.json`, `schemas.json`) and,
+//! Reads the four fact files (`groups.json`, `resources.json`, `tables.json`, `schemas.json`) and
 //! directories of Go sources, laid out as `k8s.io/api/core/v1`, whose struct tags say what a schema
-//! cannot: pointers, `omitempty` and protobuf numbers. Nothing of the sources is kept but these facts.
-//! The form of the output is described in `crates/kinds/src/catalogue/text.rs`.
+//! cannot: pointers, `omitempty` and protobuf numbers. Nothing of the sources is kept but these
+//! facts. The form of the output is described in `crates/kinds/src/catalogue/text.rs`.
 
 mod go;
 mod resources;

@@ -235,13 +235,16 @@ type Handler struct {
 }
 "#;
 
+    const META: &str = r#"
+type TypeMeta struct {
+	Kind string `json:"kind,omitempty" protobuf:"bytes,1,opt,name=kind"`
+}
+"#;
+
     fn probe() -> HashMap<String, GoField> {
         let mut structs = Structs::default();
         structs.read_source("io.k8s.api.core.v1", SOURCE);
-        structs.read_source(
-            "io.k8s.apimachinery.pkg.apis.meta.v1",
-            "type TypeMeta struct {\n\tKind string `json:\"kind,omitempty\" protobuf:\"bytes,1,opt\"`\n}\n",
-        );
+        structs.read_source("io.k8s.apimachinery.pkg.apis.meta.v1", META);
         structs
             .fields("io.k8s.api.core.v1", "Probe")
             .expect("the struct is known")

@@ -301,3 +301,82 @@ fn dictionary(package: &str, schema: &Value) -> Result<String, String> {
         other => return Err(format!("map type {other:?}")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_is_a_schema_written_as_a_shape() {
+        let cases = [
+            (json!({"type": "string"}), "string"),
+            (json!({"type": "string", "format": "byte"}), "bytes"),
+            (
+                json!({"type": "integer", "format": "int32", "default": 0}),
+                "int32~",
+            ),
+            (
+                json!({"type": "string", "enum": ["A", "B"], "default": ""}),
+                "string(A|B)~",
+            ),
+            (
+                json!({"ref": "io.k8s.api.core.v1.Pod", "default": {}}),
+                "Pod~",
+            ),
+            (json!({"ref": "io.k8s.api.apps.v1.Scale"}), "apps/v1.Scale"),
+            (
+                json!({"ref": "io.k8s.api.core.v1.Pod", "x-kubernetes-map-type": "granular"}),
+                "granular:Pod",
+            ),
+            (
+                json!({
+                    "type": "array",
+                    "items": {"ref": "io.k8s.api.core.v1.Pod"},
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["a", "b"],
+                }),
+                "[a,b]Pod",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "boolean"}}),
+                "[]bool",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                "{}string",
+            ),
+        ];
+        for (schema, expected) in cases {
+            let written = shape("io.k8s.api.core.v1", &schema);
+            assert_eq!(written.as_deref(), Ok(expected), "{schema}");
+        }
+        let odd = shape("io.k8s.api.core.v1", &json!({"type": "number"}));
+        assert!(odd.is_err());
+    }
+
+    #[test]
+    fn how_does_go_print_an_empty_field() {
+        let value = json!({"type": "string"});
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let reference = json!({"ref": "io.k8s.api.core.v1.Pod"});
+        let cases = [
+            (&value, (true, true, false), 'K'),
+            (&value, (true, false, false), 'N'),
+            (&value, (false, true, false), 'D'),
+            (&value, (false, false, false), 'P'),
+            (&list, (false, true, false), 'D'),
+            (&reference, (false, true, false), 'P'),
+            (&reference, (false, true, true), 'D'),
+        ];
+        for (property, (pointer, omit_empty, omit_zero), expected) in cases {
+            let go = GoField {
+                pointer,
+                omit_empty,
+                omit_zero,
+                type_name: None,
+                tag: 1,
+            };
+            assert_eq!(empty(property, &go), expected, "{property} {go:?}");
+        }
+    }
+}
