@@ -8,6 +8,7 @@
 mod go;
 mod resources;
 mod schemas;
+mod unpublished;
 
 use std::path::{Path, PathBuf};
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::go::{GoField, Structs};
-use super::{items, text, texts};
+use super::{items, text, texts, unpublished};
 
 /// Renders `definitions.txt`.
 pub(super) fn render(schemas: &Value, structs: &Structs) -> Result<String, String> {
-    let unpublished = unpublished();
+    let unpublished = unpublished::definitions();
     let mut packages: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
     for (name, schema) in members(schemas).chain(members(&unpublished)) {
         let (package, short) = split_name(name);
@@ -41,34 +41,6 @@ pub(super) fn render(schemas: &Value, structs: &Structs) -> Result<String, Strin
 pub(super) fn short_name(name: &str) -> String {
     let (package, short) = split_name(name);
     format!("{}.{short}", alias(package))
-}
-
-/// Bodies that travel but that the server publishes no schema of.
-fn unpublished() -> Value {
-    let meta = |name: &str| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
-    let list = |name: &str| json!({"type": "array", "items": {"ref": meta(name)}});
-    let strings = json!({"type": "array", "items": {"type": "string"}});
-    let object = |fields: &[(&str, Value)]| {
-        let mut properties = Map::new();
-        for name in ["apiVersion", "kind"] {
-            properties.insert(name.to_string(), json!({"type": "string"}));
-        }
-        for (name, schema) in fields {
-            properties.insert((*name).to_string(), schema.clone());
-        }
-        json!({"type": "object", "properties": properties, "unpublished": true})
-    };
-    let metadata = |name: &str| ("metadata", json!({"ref": meta(name)}));
-    json!({
-        meta("PartialObjectMetadata"): object(&[metadata("ObjectMeta")]),
-        meta("PartialObjectMetadataList"):
-            object(&[metadata("ListMeta"), ("items", list("PartialObjectMetadata"))]),
-        meta("APIVersions"): object(&[
-            ("versions", strings),
-            ("serverAddressByClientCIDRs", list("ServerAddressByClientCIDR")),
-        ]),
-        meta("APIGroupList"): object(&[("groups", list("APIGroup"))]),
-    })
 }
 
 /// Fields that tell the items of some list apart, as definition and field.

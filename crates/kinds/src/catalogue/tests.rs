@@ -7,6 +7,8 @@ use std::path::Path;
 use object::Value;
 use schema::{Empty, Form, InsteadOfSchema, ListTopology, Scalar, Type};
 
+use schema::decode::Unknown;
+
 use super::Catalogue;
 use crate::Kind;
 
@@ -363,6 +365,7 @@ fn are_bodies_without_a_collection_found_by_name() {
         "io.k8s.api.authentication.v1.TokenRequest",
         "io.k8s.api.core.v1.PodList",
         "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList",
+        "io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList",
     ] {
         let id = catalogue
             .definition(name)
@@ -431,6 +434,23 @@ fn what_does_an_empty_field_print() {
         let empty = field(&at(kind, path), name).empty;
         assert_eq!(empty, *expected, "{} {path:?} {name}", kind.kind);
     }
+}
+
+#[test]
+fn does_a_read_object_print_what_upstream_prints() {
+    let claim = kind("", "v1", "persistentvolumeclaims");
+    let body = br#"{"spec":{"dataSource":{"kind":"A","name":"","apiGroup":null},
+        "accessModes":[],"volumeName":"","storageClassName":"","other":1}}"#;
+    let body = object::json::parse(body).unwrap();
+    let (read, unknown) =
+        schema::decode::decode(&claim.types, claim.root, body, Unknown::Report).unwrap();
+    let printed = String::from_utf8(object::json::to_vec(&read)).unwrap();
+    let expected = concat!(
+        r#"{"metadata":{},"spec":{"dataSource":{"apiGroup":null,"kind":"A","name":""},"#,
+        r#""resources":{},"storageClassName":""},"status":{}}"#
+    );
+    assert_eq!(printed, expected);
+    assert_eq!(unknown, [r#"unknown field "spec.other""#]);
 }
 
 #[test]

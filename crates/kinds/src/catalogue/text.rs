@@ -9,8 +9,8 @@
 //!
 //! * `@alias TAB package`: the definitions that follow belong to this package.
 //! * `=Name`, then in any order `kind:GROUP/VERSION/KIND`, `map:atomic`, `form:FORM` for what is
-//!   no struct, `unpublished`, `union:DISCRIMINATOR:FIELD=VALUE,...`, and `required:FIELD,...` where
-//!   the required fields are not published in sorted order.
+//!   no struct, `unpublished`, `union:DISCRIMINATOR:FIELD=VALUE,...`, and `required:FIELD,...`
+//!   where the required fields are not published in sorted order.
 //! * a line that begins with a tab is a field of that definition: name, shape, facts; then
 //!   `=DEFAULT`, `patch:STRATEGY:KEY`, `list:TYPE`. The facts are the protobuf number, how an
 //!   empty field is printed (`K`eep, `D`rop, `P`rint, `N`ull), `w` for a list in a message of its
