@@ -107,6 +107,15 @@ pub struct Rules {
     pub orphan_by_default: bool,
     /// Whether finalizers of garbage collection are put on its objects.
     pub garbage_collected: bool,
+    /// The grace period in seconds of an object's deletion unless the client gives one; `None`
+    /// for kinds that go at once. The second argument is what the client gives.
+    pub grace_period: fn(&Map, Option<i64>) -> Option<i64>,
+    /// Whether something of the object's own, beyond its finalizers, keeps it from being removed.
+    pub held: fn(&Map) -> bool,
+    /// What else the first phase of a deletion sets on an object that is held.
+    pub mark_deleting: fn(&mut Map),
+    /// Whether the values of its fields are shown to its readers only.
+    pub confidential: bool,
     /// The life of an object in seconds after its last write.
     pub ttl_seconds: Option<u32>,
     /// Fields beyond `metadata.name` and `metadata.namespace` that field selectors may name.
@@ -158,6 +167,10 @@ impl Default for Rules {
             returns_deleted: false,
             orphan_by_default: false,
             garbage_collected: true,
+            grace_period: |_, _| None,
+            held: |_| false,
+            mark_deleting: |_| {},
+            confidential: false,
             ttl_seconds: None,
             selectable: &[],
             select: |_, _| Text::default(),
