@@ -17,7 +17,7 @@ use object::Text;
 use schema::{TypeId, Types};
 
 use self::names::ByName;
-use crate::kind::{Column, Kind, Rules, Subresource};
+use crate::kind::{Column, Kind, Subresource};
 
 /// Every built-in kind that is served.
 pub struct Catalogue {
@@ -221,7 +221,7 @@ fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definit
         storage_version: storage::stored_version(group, version, resource).into(),
         custom: false,
         columns: Vec::new(),
-        rules: Rules::default(),
+        rules: crate::groups::rules(group, version, kind),
     }
 }
 

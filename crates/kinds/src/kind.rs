@@ -89,6 +89,9 @@ pub struct Rules {
     /// Shapes a changed object before validation, given the stored one and the subresource
     /// (empty for the object itself).
     pub prepare_update: fn(new: &mut Map, old: &Map, subresource: &str),
+    /// Writes the times that the kind itself keeps, after preparing; `old` is the stored object
+    /// when it is an update, and `now` is the time as API objects write it.
+    pub stamp: fn(new: &mut Map, old: Option<&Map>, subresource: &str, now: &str),
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,
     /// Advice about an object that is valid.
@@ -122,6 +125,8 @@ pub struct Rules {
     pub selectable: &'static [&'static str],
     /// The value of a selectable field as text.
     pub select: fn(&Map, &str) -> Text,
+    /// The refusal of a field selector that the kind does not offer.
+    pub unselectable: fn(field: &str) -> String,
     /// Paths that a write through this subresource (empty: the object itself) cannot change.
     pub reset_fields: fn(subresource: &str) -> &'static [&'static [&'static str]],
 }
@@ -135,8 +140,14 @@ pub enum Generation {
     Spec,
     /// With every change outside `metadata` and `status`.
     AllButStatus,
-    /// With every change of `spec` or of the annotations.
+    /// With every change of `spec` or of the annotations, but not through `/status`.
     SpecAndAnnotations,
+    /// With every change outside `metadata`, or of the labels.
+    AllAndLabels,
+    /// With every change of `spec`, from nothing: the field is absent until the first change.
+    SpecOnceChanged,
+    /// Never: the field is 1 for life.
+    Fixed,
 }
 
 /// Which names are taken.
@@ -158,6 +169,7 @@ impl Default for Rules {
             defaults: |_| {},
             prepare_create: |_| {},
             prepare_update: |_, _, _| {},
+            stamp: |_, _, _, _| {},
             validate: |_, _, _| Vec::new(),
             warnings: |_, _| Vec::new(),
             generation: Generation::None,
@@ -174,6 +186,12 @@ impl Default for Rules {
             ttl_seconds: None,
             selectable: &[],
             select: |_, _| Text::default(),
+            unselectable: |field| {
+                format!(
+                    "\"{field}\" is not a known field selector: only \"metadata.name\", \
+                     \"metadata.namespace\""
+                )
+            },
             reset_fields: |_| &[],
         }
     }

@@ -3,6 +3,8 @@
 //! Pure: no clock, randomness, files, network or logs.
 
 pub mod catalogue;
+mod defaults;
+pub mod groups;
 mod kind;
 
 pub use catalogue::{Catalogue, Group};

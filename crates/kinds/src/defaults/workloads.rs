@@ -1,0 +1,145 @@
+//! Defaults of the kinds that run pods from a template: `apps` and `batch`, and the older
+//! replication controller.
+
+use object::{Map, Value};
+
+use super::fill::{each, fill, fill_text, is_unset, object, text, within};
+use super::pod::{template, template_labels};
+use super::volumes;
+
+/// Fills a deployment.
+pub(crate) fn deployment(deployment: &mut Map) {
+    let spec = deployment.object_at("spec");
+    fill(spec, "replicas", 1);
+    let strategy = spec.object_at("strategy");
+    fill_text(strategy, "type", "RollingUpdate");
+    if text(strategy, "type") == "RollingUpdate" {
+        let rolling = strategy.object_at("rollingUpdate");
+        fill(rolling, "maxUnavailable", "25%");
+        fill(rolling, "maxSurge", "25%");
+    }
+    fill(spec, "revisionHistoryLimit", 10);
+    fill(spec, "progressDeadlineSeconds", 600);
+    template(spec, "template");
+}
+
+/// Fills a daemon set.
+pub(crate) fn daemon_set(daemon_set: &mut Map) {
+    let spec = daemon_set.object_at("spec");
+    let strategy = spec.object_at("updateStrategy");
+    fill_text(strategy, "type", "RollingUpdate");
+    if text(strategy, "type") == "RollingUpdate" {
+        let rolling = strategy.object_at("rollingUpdate");
+        fill(rolling, "maxUnavailable", 1);
+        fill(rolling, "maxSurge", 0);
+    }
+    fill(spec, "revisionHistoryLimit", 10);
+    template(spec, "template");
+}
+
+/// Fills a stateful set.
+pub(crate) fn stateful_set(stateful_set: &mut Map) {
+    let spec = stateful_set.object_at("spec");
+    fill_text(spec, "podManagementPolicy", "OrderedReady");
+    let strategy = spec.object_at("updateStrategy");
+    if text(strategy, "type").is_empty() {
+        strategy.insert("type", "RollingUpdate".into());
+        strategy.object_at("rollingUpdate");
+    }
+    if text(strategy, "type") == "RollingUpdate" {
+        within(strategy, "rollingUpdate", |rolling| {
+            fill(rolling, "partition", 0)
+        });
+    }
+    let retention = spec.object_at("persistentVolumeClaimRetentionPolicy");
+    fill_text(retention, "whenDeleted", "Retain");
+    fill_text(retention, "whenScaled", "Retain");
+    fill(spec, "replicas", 1);
+    fill(spec, "revisionHistoryLimit", 10);
+    template(spec, "template");
+    each(spec, "volumeClaimTemplates", |claim| {
+        claim.insert("apiVersion", "v1".into());
+        claim.insert("kind", "PersistentVolumeClaim".into());
+        volumes::claim(claim);
+    });
+}
+
+/// Fills a replica set.
+pub(crate) fn replica_set(replica_set: &mut Map) {
+    let spec = replica_set.object_at("spec");
+    fill(spec, "replicas", 1);
+    template(spec, "template");
+}
+
+/// Fills a replication controller: selector and labels come from the template.
+pub(crate) fn replication_controller(controller: &mut Map) {
+    let spec = controller.object_at("spec");
+    fill(spec, "replicas", 1);
+    if !is_unset(spec, "template") {
+        template(spec, "template");
+    }
+    if let Some(labels) = template_labels(spec).cloned() {
+        if object(spec, "selector").is_none_or(Map::is_empty) {
+            spec.insert("selector", labels.into());
+        }
+        labels_from_template(controller);
+    }
+}
+
+/// Fills a job.
+pub(crate) fn job(job: &mut Map) {
+    let spec = job.object_at("spec");
+    if is_unset(spec, "completions") && is_unset(spec, "parallelism") {
+        spec.insert("completions", 1.into());
+    }
+    fill(spec, "parallelism", 1);
+    let backoff = if is_unset(spec, "backoffLimitPerIndex") {
+        6
+    } else {
+        i32::MAX
+    };
+    fill(spec, "backoffLimit", backoff);
+    fill(spec, "completionMode", "NonIndexed");
+    fill(spec, "suspend", false);
+    let replacement = if is_unset(spec, "podFailurePolicy") {
+        "TerminatingOrFailed"
+    } else {
+        "Failed"
+    };
+    fill(spec, "podReplacementPolicy", replacement);
+    fill(spec, "manualSelector", false);
+    job_spec(spec);
+    labels_from_template(job);
+}
+
+/// Fills a cron job; what a job fills in its own spec is left to the jobs it will make.
+pub(crate) fn cron_job(cron_job: &mut Map) {
+    let spec = cron_job.object_at("spec");
+    fill_text(spec, "concurrencyPolicy", "Allow");
+    fill(spec, "suspend", false);
+    fill(spec, "successfulJobsHistoryLimit", 3);
+    fill(spec, "failedJobsHistoryLimit", 1);
+    job_spec(spec.object_at("jobTemplate").object_at("spec"));
+}
+
+/// An object without labels takes those of its template.
+pub(crate) fn labels_from_template(owner: &mut Map) {
+    let Some(labels) = object(owner, "spec").and_then(template_labels).cloned() else {
+        return;
+    };
+    let metadata = owner.object_at("metadata");
+    if object(metadata, "labels").is_none_or(Map::is_empty) && !labels.is_empty() {
+        metadata.insert("labels", Value::Object(labels));
+    }
+}
+
+fn job_spec(spec: &mut Map) {
+    within(spec, "podFailurePolicy", |policy| {
+        each(policy, "rules", |rule| {
+            each(rule, "onPodConditions", |pattern| {
+                fill_text(pattern, "status", "True")
+            });
+        });
+    });
+    template(spec, "template");
+}

@@ -1,0 +1,36 @@
+//! `apiextensions.k8s.io`: definitions of custom resources.
+
+use object::{Map, value};
+
+use super::strategy::{keep_status_or_spec, status_or_spec};
+use crate::defaults::extensions::{custom_resource_definition, note_storage_version};
+use crate::{Generation, Rules};
+
+pub(super) fn rules(kind: &str) -> Rules {
+    match kind {
+        "CustomResourceDefinition" => Rules {
+            defaults: custom_resource_definition,
+            prepare_create: |new| {
+                new.insert(
+                    "status",
+                    value!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null}),
+                );
+                note_storage_version(new);
+            },
+            prepare_update: definition_update,
+            generation: Generation::Spec,
+            unconditional_update: false,
+            reset_fields: status_or_spec,
+            ..Rules::default()
+        },
+        _ => Rules::default(),
+    }
+}
+
+/// A version that becomes the stored one may be found in storage from then on.
+fn definition_update(new: &mut Map, old: &Map, subresource: &str) {
+    keep_status_or_spec(new, old, subresource);
+    if subresource.is_empty() {
+        note_storage_version(new);
+    }
+}

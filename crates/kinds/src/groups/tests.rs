@@ -1,0 +1,336 @@
+//! What becomes of written objects, as texts: one line per object, a `#` line for the question.
+//!
+//! `created.txt` has pairs (sent, created), `updated.txt` has triples (stored, sent, updated) whose
+//! `#` line begins with the subresource. `UPDATE_GOLDEN=1 cargo test` writes the last line of each
+//! case anew.
+
+use std::path::PathBuf;
+
+use object::{Map, Text, Value, json};
+use schema::decode::{Unknown, decode};
+
+use super::rules;
+use crate::{Catalogue, Generation, Kind};
+
+const NOW: &str = "2026-01-02T03:04:05Z";
+
+fn parse(text: &str) -> Value {
+    json::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}: {text}"))
+}
+
+fn print(value: &Value) -> String {
+    String::from_utf8(json::to_vec(value)).expect("JSON is text")
+}
+
+fn kind_of(object: &Value) -> &'static Kind {
+    let version = object.str_at(&["apiVersion"]).expect("an apiVersion");
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let kind = object.str_at(&["kind"]).expect("a kind");
+    Catalogue::builtin()
+        .by_kind(group, version, kind)
+        .unwrap_or_else(|| panic!("no {kind}"))
+}
+
+/// What the decoder makes of a text, before anything is filled in.
+fn decoded(text: &str) -> (&'static Kind, Map) {
+    let sent = parse(text);
+    let kind = kind_of(&sent);
+    let (read, _) = decode(&kind.types, kind.root, sent, Unknown::Drop).expect("a readable body");
+    let Value::Object(object) = read else {
+        panic!("{text} is no object")
+    };
+    (kind, object)
+}
+
+fn read(text: &str) -> (&'static Kind, Map) {
+    let (kind, mut object) = decoded(text);
+    (kind.rules.defaults)(&mut object);
+    (kind, object)
+}
+
+fn create(sent: &str) -> String {
+    let (kind, mut object) = read(sent);
+    (kind.rules.prepare_create)(&mut object);
+    (kind.rules.stamp)(&mut object, None, "", NOW);
+    print(&object.into())
+}
+
+fn update(stored: &str, sent: &str, subresource: &str) -> String {
+    let (_, old) = read(stored);
+    let (kind, mut new) = read(sent);
+    (kind.rules.prepare_update)(&mut new, &old, subresource);
+    (kind.rules.stamp)(&mut new, Some(&old), subresource, NOW);
+    print(&new.into())
+}
+
+/// Runs `result` over the cases of a file and compares it with the last line of each.
+fn check(file: &str, result: impl Fn(&str, &[&str]) -> String) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("src/groups/tests")
+        .join(file);
+    let text = std::fs::read_to_string(&path).expect("the cases");
+    let mut rewritten = String::new();
+    let mut wrong = Vec::new();
+    for case in text.split("\n\n") {
+        let lines: Vec<&str> = case.trim().lines().collect();
+        let (expected, given) = lines.split_last().expect("a case has lines");
+        let question = given[0].trim_start_matches("# ");
+        let actual = result(question, &given[1..]);
+        if actual != *expected {
+            wrong.push(format!("{question}\n   is {actual}\n  not {expected}"));
+        }
+        rewritten.push_str(&format!("{}\n{actual}\n\n", given.join("\n")));
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, rewritten.trim_end().to_owned() + "\n").expect("the cases");
+    } else {
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn what_becomes_of_a_new_object() {
+    check("created.txt", |_, lines| create(lines[0]));
+}
+
+#[test]
+fn what_becomes_of_a_changed_object() {
+    check("updated.txt", |question, lines| {
+        let subresource = question.split(':').next().unwrap_or_default();
+        update(
+            lines[0],
+            lines[1],
+            if subresource == "object" {
+                ""
+            } else {
+                subresource
+            },
+        )
+    });
+}
+
+#[test]
+fn defaults_of_a_created_object_change_nothing_more() {
+    let text = include_str!("tests/created.txt");
+    for created in text
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .skip(1)
+        .step_by(2)
+    {
+        assert_eq!(read(created).1, decoded(created).1);
+    }
+}
+
+#[test]
+fn every_stored_kind_has_a_case() {
+    let text = include_str!("tests/created.txt");
+    let cases: Vec<Value> = text
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(parse)
+        .collect();
+    for kind in Catalogue::builtin().kinds() {
+        let stored = kind.verbs.iter().any(|verb| verb == "list") && kind.kind != "ComponentStatus";
+        let version = kind.api_version();
+        let has_case = cases.iter().any(|case| {
+            case.str_at(&["kind"]) == Some(&kind.kind)
+                && case.str_at(&["apiVersion"]) == Some(&version)
+        });
+        assert!(has_case || !stored, "no case for {version} {}", kind.kind);
+    }
+}
+
+#[test]
+fn which_kinds_differ_in_how_they_are_written_and_deleted() {
+    type Pick = fn(&Kind) -> bool;
+    let named = |pick: Pick| {
+        let kinds = Catalogue::builtin().kinds();
+        let stored = |kind: &&std::sync::Arc<Kind>| kind.verbs.iter().any(|verb| verb == "update");
+        let names: Vec<Text> = kinds
+            .iter()
+            .filter(stored)
+            .filter(|kind| pick(kind))
+            .map(|kind| kind.group_resource())
+            .collect();
+        names.join(" ")
+    };
+    let cases: [(&str, Pick); 6] = [
+        (
+            "endpoints events limitranges services events.events.k8s.io \
+             clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io \
+             rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io \
+             leases.coordination.k8s.io runtimeclasses.node.k8s.io",
+            |kind| kind.rules.create_on_update,
+        ),
+        (
+            "apiservices.apiregistration.k8s.io poddisruptionbudgets.policy \
+             csidrivers.storage.k8s.io csinodes.storage.k8s.io csistoragecapacities.storage.k8s.io \
+             volumeattachments.storage.k8s.io \
+             mutatingadmissionpolicies.admissionregistration.k8s.io \
+             mutatingadmissionpolicybindings.admissionregistration.k8s.io \
+             mutatingwebhookconfigurations.admissionregistration.k8s.io \
+             validatingadmissionpolicies.admissionregistration.k8s.io \
+             validatingadmissionpolicybindings.admissionregistration.k8s.io \
+             validatingwebhookconfigurations.admissionregistration.k8s.io \
+             customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io \
+             runtimeclasses.node.k8s.io",
+            |kind| !kind.rules.unconditional_update,
+        ),
+        (
+            "namespaces persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas \
+             serviceaccounts services csidrivers.storage.k8s.io csinodes.storage.k8s.io \
+             storageclasses.storage.k8s.io volumeattachments.storage.k8s.io \
+             volumeattributesclasses.storage.k8s.io deviceclasses.resource.k8s.io \
+             resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io \
+             resourceslices.resource.k8s.io",
+            |kind| kind.rules.returns_deleted,
+        ),
+        ("replicationcontrollers jobs.batch", |kind| {
+            kind.rules.orphan_by_default
+        }),
+        ("events events.events.k8s.io", |kind| {
+            !kind.rules.garbage_collected
+        }),
+        ("events events.events.k8s.io", |kind| {
+            kind.rules.ttl_seconds == Some(3600)
+        }),
+    ];
+    for (expected, pick) in cases {
+        assert_eq!(named(pick), expected);
+    }
+}
+
+#[test]
+fn when_generations_count() {
+    let cases = [
+        ("", "v1", "ConfigMap", Generation::None),
+        ("", "v1", "Service", Generation::None),
+        ("", "v1", "Pod", Generation::Spec),
+        ("", "v1", "PodTemplate", Generation::AllButStatus),
+        ("apps", "v1", "Deployment", Generation::SpecAndAnnotations),
+        ("apps", "v1", "DaemonSet", Generation::Spec),
+        (
+            "autoscaling",
+            "v2",
+            "HorizontalPodAutoscaler",
+            Generation::None,
+        ),
+        (
+            "discovery.k8s.io",
+            "v1",
+            "EndpointSlice",
+            Generation::AllAndLabels,
+        ),
+        (
+            "scheduling.k8s.io",
+            "v1",
+            "PriorityClass",
+            Generation::Fixed,
+        ),
+        (
+            "storage.k8s.io",
+            "v1",
+            "CSIDriver",
+            Generation::SpecOnceChanged,
+        ),
+        (
+            "apiregistration.k8s.io",
+            "v1",
+            "APIService",
+            Generation::None,
+        ),
+    ];
+    for (group, version, kind, generation) in cases {
+        assert_eq!(rules(group, version, kind).generation, generation, "{kind}");
+    }
+}
+
+#[test]
+fn how_selectable_fields_read() {
+    let event = r#"{"involvedObject":{"name":"a"},"reportingComponent":"r","source":{}}"#;
+    let other = r#"{"regarding":{"name":"a"},"reportingController":"r","deprecatedSource":{}}"#;
+    let pod = r#"{"spec":{"nodeName":"n","hostNetwork":true},"status":{"podIP":"1.2.3.4"}}"#;
+    let cases = [
+        ("", "Pod", pod, "spec.host", "n"),
+        ("", "Pod", pod, "spec.hostNetwork", "true"),
+        ("", "Pod", "{}", "spec.hostNetwork", "false"),
+        ("", "Pod", pod, "status.podIP", "1.2.3.4"),
+        ("", "Pod", pod, "status.phase", ""),
+        ("", "Node", "{}", "spec.unschedulable", "false"),
+        ("", "ReplicationController", "{}", "status.replicas", "0"),
+        (
+            "batch",
+            "Job",
+            r#"{"status":{"succeeded":2}}"#,
+            "status.successful",
+            "2",
+        ),
+        ("", "Event", event, "involvedObject.name", "a"),
+        ("", "Event", event, "source", "r"),
+        ("events.k8s.io", "Event", event, "regarding.name", "a"),
+        ("events.k8s.io", "Event", other, "regarding.name", "a"),
+        ("", "Event", other, "source", "r"),
+    ];
+    for (group, kind, text, field, expected) in cases {
+        let rules = rules(group, "v1", kind);
+        let Value::Object(object) = parse(text) else {
+            panic!("{text} is no object")
+        };
+        assert_eq!((rules.select)(&object, field), expected, "{kind} {field}");
+    }
+}
+
+#[test]
+fn what_a_subresource_cannot_change() {
+    let cases = [
+        ("apps", "Deployment", "", "status"),
+        ("apps", "Deployment", "status", "spec metadata.labels"),
+        ("apps", "Deployment", "scale", ""),
+        ("apps", "ReplicaSet", "status", "spec"),
+        (
+            "",
+            "Pod",
+            "status",
+            "spec metadata.deletionTimestamp metadata.ownerReferences",
+        ),
+        ("", "Pod", "resize", ""),
+        ("", "Namespace", "finalize", "status"),
+        ("", "ConfigMap", "", ""),
+        (
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            "",
+            "spec status",
+        ),
+        (
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            "status",
+            "spec status.conditions",
+        ),
+        (
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            "approval",
+            "spec status.certificate",
+        ),
+        (
+            "resource.k8s.io",
+            "ResourceClaim",
+            "status",
+            "spec metadata",
+        ),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "status",
+            "spec",
+        ),
+    ];
+    for (group, kind, subresource, expected) in cases {
+        let paths = (rules(group, "v1", kind).reset_fields)(subresource);
+        let paths: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
+        assert_eq!(paths.join(" "), expected, "{kind}/{subresource}");
+    }
+}
