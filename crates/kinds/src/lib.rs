@@ -3,6 +3,7 @@
 //! Pure: no clock, randomness, files, network or logs.
 
 pub mod catalogue;
+pub mod convert;
 mod defaults;
 pub mod groups;
 mod kind;
