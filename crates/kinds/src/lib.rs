@@ -7,6 +7,7 @@ pub mod convert;
 mod defaults;
 pub mod groups;
 mod kind;
+pub mod validation;
 
 pub use catalogue::{Catalogue, Group};
 pub use kind::{Column, Generation, Kind, NameRule, Rules, Subresource};

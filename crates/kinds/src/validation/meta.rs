@@ -1,0 +1,295 @@
+//! The metadata of every object.
+//!
+//! Contract: apimachinery `api/validation/objectmeta.go`, `apiserver/registry/rest` and the
+//! finalizer rule of `core/validation`. Managed fields are checked where they are kept; the
+//! resource version is checked where it is compared.
+
+use object::field::{FieldError, Path, quote};
+use object::{Map, Text, Value, group, names};
+
+use super::print::{self, OWNER_REFERENCE};
+use super::read::{Read, maps, texts};
+use crate::kind::{Kind, NameRule};
+
+const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+const IMMUTABLE: &str = "field is immutable";
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+/// Checks the metadata of a new object, whose name has been generated if it had to be.
+pub fn validate_create(kind: &Kind, object: &Map) -> Vec<FieldError> {
+    let rule: names::NameRule = match kind.rules.name {
+        NameRule::Subdomain => names::name_is_dns_subdomain,
+        NameRule::Label => names::name_is_dns_label,
+        NameRule::Label1035 => names::name_is_dns1035_label,
+        NameRule::PathSegment => names::name_is_path_segment,
+    };
+    let mut errors = Vec::new();
+    let metadata = object.object_or_empty("metadata");
+    name(metadata, rule, &mut errors);
+    common(kind.namespaced, metadata, &mut errors);
+    if !kind.custom {
+        finalizers_qualified(metadata, &mut errors);
+    }
+    errors
+}
+
+/// Checks the metadata of a changed object against the stored one.
+///
+/// Upstream checks every kind alike and then once more in the code of the kind, so most mistakes
+/// are listed twice; clients see that.
+pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let metadata = new.object_or_empty("metadata");
+    let stored = old.object_or_empty("metadata");
+    name(metadata, names::name_is_path_segment, &mut errors);
+    common(kind.namespaced, metadata, &mut errors);
+    change(metadata, stored, &mut errors);
+    change(metadata, stored, &mut errors);
+    if !kind.custom {
+        finalizers_qualified(metadata, &mut errors);
+    }
+    errors
+}
+
+/// What the kinds that check the whole object on every update check again.
+pub(crate) fn again(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
+    let metadata = new.object_or_empty("metadata");
+    common(namespaced, metadata, errors);
+    finalizers_qualified(metadata, errors);
+}
+
+fn name(metadata: &Map, rule: names::NameRule, errors: &mut Vec<FieldError>) {
+    let root = Path::root();
+    let path = root.field("metadata");
+    for (key, prefix) in [("generateName", true), ("name", false)] {
+        let text = metadata.text(key);
+        if text.is_empty() {
+            if !prefix {
+                let detail = "name or generateName is required";
+                errors.push(FieldError::required(&path.field(key), detail));
+            }
+            continue;
+        }
+        for complaint in rule(text, prefix) {
+            let error = FieldError::invalid(&path.field(key), &text.into(), complaint);
+            errors.push(error);
+        }
+    }
+}
+
+fn common(namespaced: bool, metadata: &Map, errors: &mut Vec<FieldError>) {
+    let root = Path::root();
+    let path = root.field("metadata");
+    namespace(namespaced, metadata.text("namespace"), &path, errors);
+    if let Some(generation) = metadata.int("generation").filter(|it| *it < 0) {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(
+            &path.field("generation"),
+            &generation.into(),
+            detail,
+        ));
+    }
+    labels(metadata.object("labels"), &path.field("labels"), errors);
+    annotations(
+        metadata.object("annotations"),
+        &path.field("annotations"),
+        errors,
+    );
+    owner_references(metadata, &path, errors);
+    finalizers(metadata, &path, errors);
+}
+
+fn namespace(namespaced: bool, text: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("namespace");
+    match (namespaced, text.is_empty()) {
+        (true, true) => errors.push(FieldError::required(&path, "")),
+        (true, false) => errors.extend(
+            names::name_is_dns_label(text, false)
+                .into_iter()
+                .map(|complaint| FieldError::invalid(&path, &text.into(), complaint)),
+        ),
+        (false, true) => {}
+        (false, false) => errors.push(FieldError::forbidden(&path, "not allowed on this type")),
+    }
+}
+
+/// Checks the keys and values of labels, or of a selector's `matchLabels`.
+pub(crate) fn labels(labels: Option<&Map>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (key, value) in labels.into_iter().flat_map(Map::iter) {
+        for complaint in names::qualified_name(key) {
+            errors.push(FieldError::invalid(path, &key.as_str().into(), complaint));
+        }
+        let value = value.as_str().unwrap_or_default();
+        for complaint in names::label_value(value) {
+            errors.push(FieldError::invalid(path, &value.into(), complaint));
+        }
+    }
+}
+
+/// Checks the keys of annotations and how much they weigh together.
+pub(crate) fn annotations(map: Option<&Map>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for (key, value) in map.into_iter().flat_map(Map::iter) {
+        bytes += key.len() + value.as_str().map_or(0, str::len);
+        let complaints = if key.chars().any(char::is_uppercase) {
+            names::qualified_name(&key.to_lowercase())
+        } else {
+            names::qualified_name(key)
+        };
+        for complaint in complaints {
+            errors.push(FieldError::invalid(path, &key.as_str().into(), complaint));
+        }
+    }
+    if bytes > ANNOTATION_BYTES_MAX {
+        errors.push(FieldError::too_long(path, ANNOTATION_BYTES_MAX));
+    }
+}
+
+fn owner_references(metadata: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("ownerReferences");
+    let mut controller: Option<&Map> = None;
+    for (_, owner) in maps(metadata.list("ownerReferences")) {
+        owner_reference(owner, &path, errors);
+        if !owner.flag("controller") {
+            continue;
+        }
+        let Some(first) = controller else {
+            controller = Some(owner);
+            continue;
+        };
+        let detail = format!(
+            "Only one reference can have Controller set to true. \
+             Found \"true\" in references for {}/{} and {}/{}",
+            first.text("kind"),
+            first.text("name"),
+            owner.text("kind"),
+            owner.text("name"),
+        );
+        let all = metadata.value("ownerReferences");
+        errors.push(print::invalid(&path, all, &OWNER_REFERENCE, detail));
+    }
+}
+
+fn owner_reference(owner: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let api_version = owner.text("apiVersion");
+    // A text with two slashes names neither group nor version.
+    let (group, version) = group::parse_api_version(api_version).unwrap_or_default();
+    if version.is_empty() {
+        errors.push(FieldError::invalid(
+            &path.field("apiVersion"),
+            &api_version.into(),
+            "version must not be empty",
+        ));
+    }
+    for key in ["kind", "name", "uid"] {
+        if owner.text(key).is_empty() {
+            let empty = Value::String(Text::default());
+            let error = FieldError::invalid(&path.field(key), &empty, "must not be empty");
+            errors.push(error);
+        }
+    }
+    if group.is_empty() && version == "v1" && owner.text("kind") == "Event" {
+        errors.push(print::invalid(
+            path,
+            &owner.clone().into(),
+            &OWNER_REFERENCE,
+            "/v1, Kind=Event is disallowed from being an owner",
+        ));
+    }
+}
+
+fn finalizers(metadata: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("finalizers");
+    let list = metadata.list("finalizers");
+    for (_, finalizer) in texts(list) {
+        for complaint in names::qualified_name(finalizer) {
+            errors.push(FieldError::invalid(&path, &finalizer.into(), complaint));
+        }
+    }
+    let stands = |wanted: &str| texts(list).any(|(_, finalizer)| finalizer == wanted);
+    if stands("orphan") && stands("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        let all = metadata.value("finalizers");
+        errors.push(FieldError::invalid(&path, all, detail));
+    }
+}
+
+fn finalizers_qualified(metadata: &Map, errors: &mut Vec<FieldError>) {
+    let root = Path::root();
+    let metadata_path = root.field("metadata");
+    let path = metadata_path.field("finalizers");
+    for (index, finalizer) in texts(metadata.list("finalizers")) {
+        qualified_finalizer(finalizer, &path.index(index), errors);
+    }
+}
+
+/// Checks that a finalizer of a built-in kind is a standard one or belongs to a domain.
+pub(crate) fn qualified_finalizer(text: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if text.contains('/') || STANDARD_FINALIZERS.contains(&text) {
+        return;
+    }
+    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+    errors.push(FieldError::invalid(path, &text.into(), detail));
+}
+
+fn change(metadata: &Map, stored: &Map, errors: &mut Vec<FieldError>) {
+    let root = Path::root();
+    let path = root.field("metadata");
+    if stored.has("deletionTimestamp") {
+        no_new_finalizers(metadata, stored, &path, errors);
+    }
+    let generation = metadata.int("generation").unwrap_or_default();
+    if generation < stored.int("generation").unwrap_or_default() {
+        let detail = "must not be decremented";
+        let error = FieldError::invalid(&path.field("generation"), &generation.into(), detail);
+        errors.push(error);
+    }
+    for key in ["name", "namespace", "uid"] {
+        if metadata.text(key) != stored.text(key) {
+            let value = metadata.text(key).into();
+            errors.push(FieldError::invalid(&path.field(key), &value, IMMUTABLE));
+        }
+    }
+    for key in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        if metadata.value(key) != stored.value(key) {
+            let value = metadata.value(key);
+            errors.push(FieldError::invalid(&path.field(key), value, IMMUTABLE));
+        }
+    }
+    labels(metadata.object("labels"), &path.field("labels"), errors);
+    annotations(
+        metadata.object("annotations"),
+        &path.field("annotations"),
+        errors,
+    );
+    owner_references(metadata, &path, errors);
+}
+
+fn no_new_finalizers(metadata: &Map, stored: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let known = stored.list("finalizers");
+    let mut extra: Vec<&str> = metadata
+        .list("finalizers")
+        .iter()
+        .filter(|finalizer| !known.contains(finalizer))
+        .filter_map(Value::as_str)
+        .collect();
+    if extra.is_empty() {
+        return;
+    }
+    extra.sort_unstable();
+    extra.dedup();
+    let quoted: Vec<String> = extra.into_iter().map(quote).collect();
+    let detail = format!(
+        "no new finalizers can be added if the object is being deleted, \
+         found new finalizers []string{{{}}}",
+        quoted.join(", ")
+    );
+    errors.push(FieldError::forbidden(&path.field("finalizers"), detail));
+}
+
+#[cfg(test)]
+mod tests;

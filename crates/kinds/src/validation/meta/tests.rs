@@ -1,0 +1,133 @@
+//! Cases: metadata of a ConfigMap or a Namespace, and the mistakes that are listed.
+
+use object::{Map, Value, value};
+
+use super::*;
+use crate::Catalogue;
+
+fn metadata(value: Value) -> Map {
+    Map::from_entries(vec![("metadata".into(), value)])
+}
+
+fn printed(errors: Vec<FieldError>) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn kind(resource: &str) -> &'static Kind {
+    Catalogue::builtin()
+        .resource("", "v1", resource)
+        .expect("it is built in")
+}
+
+const KEY: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must \
+     start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
+     regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+#[test]
+fn a_new_object_names_every_mistake_in_upstreams_order() {
+    let cases = [
+        (value!({"name": "good", "namespace": "here"}), vec![]),
+        (
+            value!({"namespace": "here"}),
+            vec!["metadata.name: Required value: name or generateName is required".to_owned()],
+        ),
+        (
+            value!({"name": "good"}),
+            vec!["metadata.namespace: Required value".to_owned()],
+        ),
+        (
+            value!({"name": "good", "namespace": "here", "generation": (-1), "labels": {"a b": "c"},
+                "annotations": {"A/b!": ""}}),
+            vec![
+                "metadata.generation: Invalid value: -1: must be greater than or equal to 0"
+                    .to_owned(),
+                format!("metadata.labels: Invalid value: \"a b\": {KEY}"),
+                format!("metadata.annotations: Invalid value: \"A/b!\": {KEY}"),
+            ],
+        ),
+        (
+            value!({"name": "good", "namespace": "here", "annotations": {"Big": ("x".repeat(262_144))}}),
+            vec![
+                "metadata.annotations: Too long: may not be more than 262144 bytes".to_owned(),
+            ],
+        ),
+        (
+            value!({"name": "good", "namespace": "here", "finalizers": ["alone", "orphan", "foregroundDeletion", "a.b/c"]}),
+            vec![
+                "metadata.finalizers: Invalid value: [\"alone\",\"orphan\",\"foregroundDeletion\",\"a.b/c\"]: \
+                 finalizer orphan and foregroundDeletion cannot be both set".to_owned(),
+                "metadata.finalizers[0]: Invalid value: \"alone\": name is neither a standard \
+                 finalizer name nor is it fully qualified".to_owned(),
+            ],
+        ),
+    ];
+    for (given, expected) in cases {
+        let errors = validate_create(kind("configmaps"), &metadata(given));
+        assert_eq!(printed(errors), expected);
+    }
+    let given = metadata(value!({"name": "a.b", "namespace": "here"}));
+    assert_eq!(
+        printed(validate_create(kind("nodes"), &given)),
+        ["metadata.namespace: Forbidden: not allowed on this type"]
+    );
+}
+
+#[test]
+fn owners_are_checked_one_by_one_and_together() {
+    let given = metadata(
+        value!({"name": "good", "namespace": "here", "ownerReferences": [
+            {"apiVersion": "a/b/c", "kind": "", "name": "", "uid": ""},
+            {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "1", "controller": true},
+            {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "2", "controller": true}
+        ]}),
+    );
+    let all = "[{\"apiVersion\":\"a/b/c\",\"kind\":\"\",\"name\":\"\",\"uid\":\"\"},\
+        {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"1\",\"controller\":true},\
+        {\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"2\",\"controller\":true}]";
+    assert_eq!(
+        printed(validate_create(kind("configmaps"), &given)),
+        [
+            "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty"
+                .to_owned(),
+            "metadata.ownerReferences.kind: Invalid value: \"\": must not be empty".to_owned(),
+            "metadata.ownerReferences.name: Invalid value: \"\": must not be empty".to_owned(),
+            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty".to_owned(),
+            "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\
+             \"name\":\"e\",\"uid\":\"1\",\"controller\":true}: /v1, Kind=Event is disallowed from \
+             being an owner"
+                .to_owned(),
+            format!(
+                "metadata.ownerReferences: Invalid value: {all}: Only one reference can have \
+                 Controller set to true. Found \"true\" in references for Event/e and Pod/p"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_change_lists_most_mistakes_twice() {
+    let old = metadata(value!({"name": "good", "namespace": "here", "uid": "1",
+        "finalizers": ["a.b/c"], "deletionTimestamp": "2020-01-01T00:00:00Z"}));
+    let cases = [
+        (
+            value!({"name": "good", "namespace": "here", "uid": "2",
+                "finalizers": ["a.b/c"], "deletionTimestamp": "2020-01-01T00:00:00Z"}),
+            "metadata.uid: Invalid value: \"2\": field is immutable",
+        ),
+        (
+            value!({"name": "good", "namespace": "here", "uid": "1", "finalizers": ["z.y/x", "b.c/d"],
+                "deletionTimestamp": "2020-01-01T00:00:00Z"}),
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
+             being deleted, found new finalizers []string{\"b.c/d\", \"z.y/x\"}",
+        ),
+        (
+            value!({"name": "good", "namespace": "here", "uid": "1", "finalizers": ["a.b/c"],
+                "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}),
+            "metadata.deletionGracePeriodSeconds: Invalid value: 3: field is immutable",
+        ),
+    ];
+    for (given, expected) in cases {
+        let errors = validate_update(kind("configmaps"), &metadata(given), &old);
+        assert_eq!(printed(errors), [expected, expected]);
+    }
+}
