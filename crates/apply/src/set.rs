@@ -1,0 +1,288 @@
+//! Sets of field paths, stored as a trie.
+//!
+//! The trie is one flat vector in depth-first order: each entry knows how many entries its subtree
+//! takes, so siblings are a hop apart, copying a subtree is copying a slice, and neither dropping
+//! nor comparing a set recurses. A set is shared by cloning it.
+//!
+//! Invariants: siblings are sorted and unique, and an entry is a member or has a child; so two
+//! equal sets have one form in memory and one on the wire. An entry that only leads to others is
+//! not a member: owning `.spec.replicas` does not own `.spec`.
+
+mod algebra;
+mod fields_v1;
+mod filter;
+
+use std::{fmt, sync::Arc};
+
+use schema::{TypeId, Types};
+
+pub(crate) use self::fields_v1::Form;
+pub use self::{
+    fields_v1::FieldsError,
+    filter::{FieldFilter, Pattern},
+};
+use crate::{
+    path::{Path, PathElement, Step},
+    typed::child_type,
+};
+
+/// A set of field paths.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    entries: Arc<Vec<Entry>>,
+}
+
+/// One node of the trie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) element: PathElement,
+    /// How many entries the subtree takes, this one included.
+    pub(crate) size: u32,
+    /// Whether the path that ends here is in the set.
+    pub(crate) member: bool,
+}
+
+impl FieldSet {
+    /// The empty set.
+    pub fn new() -> FieldSet {
+        FieldSet::default()
+    }
+
+    /// The set of these paths, in any order. The empty path is never in a set.
+    pub fn from_paths(paths: impl IntoIterator<Item = Path>) -> FieldSet {
+        let mut paths: Vec<Path> = paths.into_iter().collect();
+        paths.sort();
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut open: Vec<usize> = Vec::new();
+        for path in paths {
+            let shared = open
+                .iter()
+                .zip(&path.0)
+                .take_while(|(at, element)| entries[**at].element == **element)
+                .count();
+            close(&mut entries, &mut open, shared);
+            for element in path.0.into_iter().skip(shared) {
+                open.push(entries.len());
+                entries.push(Entry {
+                    element,
+                    size: 0,
+                    member: false,
+                });
+            }
+            if let Some(last) = open.last() {
+                entries[*last].member = true;
+            }
+        }
+        close(&mut entries, &mut open, 0);
+        FieldSet::from_entries(entries)
+    }
+
+    pub(crate) fn from_entries(entries: Vec<Entry>) -> FieldSet {
+        FieldSet {
+            entries: Arc::new(entries),
+        }
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether no path is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many paths are in the set.
+    pub fn len(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.member).count()
+    }
+
+    /// Whether this very path is in the set.
+    pub fn contains(&self, path: &Path) -> bool {
+        let mut level = self.entries();
+        let mut member = false;
+        for element in &path.0 {
+            let Some(at) = find(level, element) else {
+                return false;
+            };
+            member = level[at].member;
+            level = &level[at + 1..at + level[at].size as usize];
+        }
+        member
+    }
+
+    /// Every path, the members of a node before what lies beneath them.
+    pub fn paths(&self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        self.for_each(|path| paths.push(Path(path.to_vec())));
+        paths
+    }
+
+    /// Calls `visit` with every path, the members of a node before what lies beneath them.
+    pub fn for_each(&self, mut visit: impl FnMut(&[PathElement])) {
+        let entries = self.entries();
+        let mut path: Vec<PathElement> = Vec::new();
+        let mut levels = vec![Level {
+            at: 0,
+            start: 0,
+            end: entries.len(),
+            below: false,
+        }];
+        while let Some(level) = levels.last_mut() {
+            if level.at == level.end {
+                if level.below {
+                    levels.pop();
+                    path.pop();
+                } else {
+                    level.at = level.start;
+                    level.below = true;
+                }
+                continue;
+            }
+            let at = level.at;
+            let entry = &entries[at];
+            level.at += entry.size as usize;
+            if !level.below {
+                if entry.member {
+                    path.push(entry.element.clone());
+                    visit(&path);
+                    path.pop();
+                }
+            } else if entry.size > 1 {
+                let end = at + entry.size as usize;
+                path.push(entry.element.clone());
+                levels.push(Level {
+                    at: at + 1,
+                    start: at + 1,
+                    end,
+                    below: false,
+                });
+            }
+        }
+    }
+
+    /// Makes members of all declared fields that lead to a member.
+    ///
+    /// Pruning needs it: appliers do not own the structs between their fields.
+    pub fn ensure_named_fields_are_members(mut self, types: &Types, root: TypeId) -> FieldSet {
+        let end = self.entries.len();
+        // Ends of the open subtrees, with the type of what is inside.
+        let mut open: Vec<(usize, Option<TypeId>)> = vec![(end, Some(root))];
+        let mut named: Vec<usize> = Vec::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            while open.last().is_some_and(|(end, _)| *end <= at) {
+                open.pop();
+            }
+            if entry.size == 1 {
+                continue;
+            }
+            let parent = open.last().and_then(|(_, ty)| *ty);
+            if !entry.member && is_declared(types, parent, &entry.element) {
+                named.push(at);
+            }
+            let ty = parent.and_then(|parent| child_type(types.get(parent), &entry.element));
+            open.push((at + entry.size as usize, ty));
+        }
+        if !named.is_empty() {
+            let entries = Arc::make_mut(&mut self.entries);
+            for at in named {
+                entries[at].member = true;
+            }
+        }
+        self
+    }
+}
+
+fn is_declared(types: &Types, parent: Option<TypeId>, element: &PathElement) -> bool {
+    let (Some(parent), PathElement::Field(name)) = (parent, element) else {
+        return false;
+    };
+    types
+        .get(parent)
+        .map
+        .as_ref()
+        .is_some_and(|map| map.field(name).is_some())
+}
+
+struct Level {
+    at: usize,
+    start: usize,
+    end: usize,
+    below: bool,
+}
+
+/// Where `element` is among the siblings that start at the beginning of `level`.
+pub(crate) fn find(level: &[Entry], element: &PathElement) -> Option<usize> {
+    let mut at = 0;
+    while at < level.len() {
+        match level[at].element.cmp(element) {
+            std::cmp::Ordering::Equal => return Some(at),
+            std::cmp::Ordering::Greater => return None,
+            std::cmp::Ordering::Less => at += level[at].size as usize,
+        }
+    }
+    None
+}
+
+fn close(entries: &mut [Entry], open: &mut Vec<usize>, depth: usize) {
+    while open.len() > depth {
+        let at = open.pop().expect("longer than depth");
+        entries[at].size = size_of(entries.len() - at);
+    }
+}
+
+fn size_of(entries: usize) -> u32 {
+    u32::try_from(entries).expect("an object has fewer than 2^32 fields")
+}
+
+impl fmt::Debug for FieldSet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut paths = out.debug_set();
+        self.for_each(|path| {
+            paths.entry(&format_args!("{}", Path(path.to_vec())));
+        });
+        paths.finish()
+    }
+}
+
+/// Builds a set while a walker visits an object in path order.
+///
+/// Elements are copied only for paths that are in the set: the walker keeps a stack of borrowed
+/// steps and the builder remembers how many of them it has already written down.
+#[derive(Default)]
+pub(crate) struct SetBuilder {
+    entries: Vec<Entry>,
+    open: Vec<usize>,
+}
+
+impl SetBuilder {
+    /// Puts the walker's current path into the set.
+    pub(crate) fn insert(&mut self, path: &[Step<'_>]) {
+        for step in &path[self.open.len().min(path.len())..] {
+            self.open.push(self.entries.len());
+            self.entries.push(Entry {
+                element: step.to_element(),
+                size: 0,
+                member: false,
+            });
+        }
+        if let Some(last) = path.len().checked_sub(1) {
+            self.entries[self.open[last]].member = true;
+        }
+    }
+
+    /// Tells that the walker's path is now `depth` steps long.
+    pub(crate) fn leave(&mut self, depth: usize) {
+        if self.open.len() > depth {
+            close(&mut self.entries, &mut self.open, depth);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> FieldSet {
+        self.leave(0);
+        FieldSet::from_entries(self.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests;

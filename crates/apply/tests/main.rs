@@ -1,0 +1,7 @@
+//! The engine seen from outside: what is written, what follows, who owns it.
+
+extern crate windlass_apply as apply;
+
+mod golden;
+mod scenarios;
+mod support;

@@ -1,0 +1,4 @@
+//! Small schemas and worlds for tests.
+
+pub(crate) mod types;
+pub(crate) mod world;
