@@ -72,3 +72,6 @@ fn nesting(value: &Value) -> usize {
     }
     deepest
 }
+
+#[cfg(test)]
+mod properties;

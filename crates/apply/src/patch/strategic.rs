@@ -319,4 +319,4 @@ fn cleaned(mut value: Value, nulls: Nulls) -> Option<Value> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

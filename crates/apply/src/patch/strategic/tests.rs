@@ -71,7 +71,8 @@ impl Graph {
     }
 }
 
-pub(super) fn sample() -> (Types, TypeId) {
+/// A type with a field for each strategy.
+pub(in crate::patch) fn sample() -> (Types, TypeId) {
     let plain = Patch::default;
     let by = |key: &str| Patch {
         merge: true,
