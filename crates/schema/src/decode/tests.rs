@@ -1,6 +1,7 @@
 //! Cases against a small graph that has each sort of field once.
 
 use object::{Value, value};
+use proptest::prelude::*;
 
 use super::*;
 use crate::{ListTopology, ListType};
@@ -440,5 +441,73 @@ fn normalize_prints_what_decode_prints() {
         assert_eq!(normal, decoded);
         normalize(&types, root, &mut normal);
         assert_eq!(normal, decoded);
+    }
+}
+
+/// Bodies with the fields of the sample and values that fit often.
+fn body() -> impl Strategy<Value = Value> {
+    let key = proptest::sample::select(vec![
+        "metadata",
+        "spec",
+        "items",
+        "named",
+        "sub",
+        "rules",
+        "args",
+        "data",
+        "limits",
+        "port",
+        "name",
+        "ready",
+        "since",
+        "replicas",
+        "count",
+        "weight",
+        "secret",
+        "schema",
+        "additional",
+        "not",
+        "needs",
+        "extra",
+        "labels",
+        "unknown",
+    ]);
+    let text = proptest::sample::select(vec![
+        "",
+        "YQ==",
+        "YR==",
+        "1000m",
+        "2026-01-01T01:00:00+01:00",
+    ]);
+    let scalar = prop_oneof![
+        2 => Just(Value::Null),
+        2 => text.prop_map(Value::from),
+        1 => (0..2i64).prop_map(Value::Int),
+        1 => any::<bool>().prop_map(Value::Bool),
+    ];
+    let inner = scalar.prop_recursive(4, 24, 4, move |inner| {
+        let entry = (key.clone().prop_map(object::Text::from), inner.clone());
+        prop_oneof![
+            1 => proptest::collection::vec(inner, 0..3).prop_map(Value::Array),
+            3 => proptest::collection::vec(entry, 0..4)
+                .prop_map(|entries| Value::Object(Map::from_entries(entries))),
+        ]
+    });
+    inner.prop_map(|spec| value!({"spec": spec}))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn what_is_printed_reads_back_as_the_same(body in body()) {
+        let (types, root) = sample();
+        if let Ok((printed, _)) = decode(&types, root, body, Unknown::Report) {
+            let again = decode(&types, root, printed.clone(), Unknown::Report);
+            prop_assert_eq!(again, Ok((printed.clone(), Vec::new())));
+            let mut normal = printed.clone();
+            normalize(&types, root, &mut normal);
+            prop_assert_eq!(normal, printed);
+        }
     }
 }
