@@ -59,10 +59,8 @@ impl Wanted {
             let Some(quoted) = unknown.or_else(|| report.strip_prefix("duplicate field ")) else {
                 continue;
             };
-            // A path that had to be escaped is not looked for; its report comes last.
-            let path = quoted.trim_matches('"');
-            if !path.contains('\\') {
-                let path = path.to_owned();
+            // A path with control characters is not looked for; its report comes last.
+            if let Some(path) = unquoted(quoted) {
                 let is_unknown = unknown.is_some();
                 let found = Report {
                     number,
@@ -101,6 +99,21 @@ impl Wanted {
         }
         is_unknown
     }
+}
+
+/// The text between quotes, if nothing in it but quotes and backslashes is escaped.
+fn unquoted(quoted: &str) -> Option<String> {
+    let mut characters = quoted.strip_prefix('"')?.strip_suffix('"')?.chars();
+    let mut plain = String::with_capacity(quoted.len());
+    while let Some(character) = characters.next() {
+        plain.push(match character {
+            '\\' => characters
+                .next()
+                .filter(|next| matches!(next, '"' | '\\'))?,
+            other => other,
+        });
+    }
+    Some(plain)
 }
 
 const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -325,16 +338,18 @@ mod tests {
     }
 
     #[test]
-    fn escaped_keys_are_found_and_escaped_reports_come_last() {
+    fn escaped_keys_are_found_and_unprintable_ones_come_last() {
         check(
-            r#"{"\u0062": 1, "\n": 2, "a": 3, "list": [1, "x", [2, 3]]}"#,
+            r#"{"\u0062": 1, "\n": 2, "\"\\": 4, "a": 3, "list": [1, "x", [2, 3]]}"#,
             &[
                 r#"unknown field "\n""#,
                 r#"unknown field "a""#,
+                r#"unknown field "\"\\""#,
                 r#"unknown field "b""#,
             ],
             &[
                 r#"unknown field "b""#,
+                r#"unknown field "\"\\""#,
                 r#"unknown field "a""#,
                 r#"unknown field "\n""#,
             ],
