@@ -1,4 +1,4 @@
-//! The rules of every built-in kind, one file per API group.
+//! The rules of every kind, one file per API group, and one for custom resources.
 //!
 //! Each file is a table from kind to [`Rules`], followed by the functions that only its kinds need.
 //! Everything follows the strategies of kube-apiserver v1.36 with its default feature gates.
@@ -13,6 +13,7 @@ mod batch;
 mod certificates;
 mod coordination;
 mod core;
+mod custom;
 mod disabled;
 mod discovery;
 mod events;
@@ -29,6 +30,7 @@ mod storage;
 mod strategy;
 
 use crate::Rules;
+pub use custom::{Status, custom_rules};
 
 /// The rules of a built-in kind; those of a kind that has none of its own are the default.
 pub fn rules(group: &str, version: &str, kind: &str) -> Rules {

@@ -142,6 +142,8 @@ pub enum Generation {
     AllButStatus,
     /// With every change of `spec` or of the annotations, but not through `/status`.
     SpecAndAnnotations,
+    /// With every change outside `metadata`.
+    All,
     /// With every change outside `metadata`, or of the labels.
     AllAndLabels,
     /// With every change of `spec`, from nothing: the field is absent until the first change.

@@ -30,9 +30,10 @@ fn is_latest(image: &str) -> bool {
 
 fn is_name(name: &str) -> bool {
     let (domain, path) = split_domain(name);
-    domain.is_none_or(is_domain) && !path.is_empty() && path.split('/').all(is_component)
-        // Sixty-four hexadecimal digits alone would be taken for an identifier.
-        && !(domain.is_none() && path.len() == 64 && path.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    // Sixty-four hexadecimal digits alone would be taken for an identifier.
+    let is_identifier =
+        domain.is_none() && path.len() == 64 && path.bytes().all(|byte| byte.is_ascii_hexdigit());
+    !is_identifier && domain.is_none_or(is_domain) && path.split('/').all(is_component)
 }
 
 /// The first component is a domain only when it cannot be a path component of the default registry.

@@ -1,7 +1,7 @@
 //! Defaults of pods and of everything that holds a pod template.
 //!
-//! Follows `pkg/apis/core/v1/defaults.go` and the paired fields of `conversion.go` (service account,
-//! pod addresses), because upstream's answers show both.
+//! Follows `pkg/apis/core/v1/defaults.go`, and the paired fields of `conversion.go` (service
+//! account, pod addresses), because upstream's answers show both.
 
 use object::{Map, Value, value};
 

@@ -23,8 +23,13 @@ pub(crate) fn deployment(deployment: &mut Map) {
     template(spec, "template");
 }
 
-/// Fills a daemon set.
+/// The annotation in which a daemon set counts the changes of its template.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Fills a daemon set; the count of its templates is shown even before it begins.
 pub(crate) fn daemon_set(daemon_set: &mut Map) {
+    let annotations = daemon_set.object_at("metadata").object_at("annotations");
+    fill(annotations, TEMPLATE_GENERATION, "0");
     let spec = daemon_set.object_at("spec");
     let strategy = spec.object_at("updateStrategy");
     fill_text(strategy, "type", "RollingUpdate");

@@ -5,7 +5,7 @@ use object::{Map, Text, value};
 use super::disabled;
 use super::strategy::{STATUS, keep_status_or_spec, no_status, status_or_spec};
 use crate::defaults::fill::{at, copy, object, text_at, within};
-use crate::defaults::workloads;
+use crate::defaults::workloads::{self, TEMPLATE_GENERATION};
 use crate::{Generation, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
@@ -94,9 +94,6 @@ fn drop_max_unavailable(new: &mut Map, old: Option<&Map>) {
         });
     });
 }
-
-/// Where a daemon set counts the changes of its template.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn daemon_set_create(new: &mut Map) {
     new.insert(

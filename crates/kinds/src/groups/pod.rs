@@ -55,10 +55,16 @@ fn select(pod: &Map, field: &str) -> Text {
 }
 
 fn create(new: &mut Map) {
+    // Of a status that was sent, the class of service is believed.
+    let said = Text::from(text_at(new, &["status", "qosClass"]));
     let spec = new.object_at("spec");
     pair_service_account(spec);
     disabled::drop_from_spec(spec, None);
-    let quality = quality_of_service(spec);
+    let quality = if said.is_empty() {
+        quality_of_service(spec).into()
+    } else {
+        said
+    };
     let gated = is_gated(spec);
     new.insert("status", value!({"phase": "Pending", "qosClass": quality}));
     if gated {

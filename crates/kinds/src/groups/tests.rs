@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use object::{Map, Text, Value, json};
 use schema::decode::{Unknown, decode};
 
-use super::rules;
+use super::{Status, custom_rules, rules};
 use crate::{Catalogue, Generation, Kind};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
@@ -243,6 +243,36 @@ fn when_generations_count() {
     ];
     for (group, version, kind, generation) in cases {
         assert_eq!(rules(group, version, kind).generation, generation, "{kind}");
+    }
+}
+
+#[test]
+fn what_a_custom_resource_keeps() {
+    let stored = r#"{"metadata":{"labels":{"a":"b"},"managedFields":[]},"spec":1,"status":2}"#;
+    let sent = r#"{"metadata":{"managedFields":[{}]},"spec":3,"status":4,"more":5}"#;
+    let cases = [
+        (
+            Status::Field,
+            "",
+            r#"{"metadata":{"managedFields":[{}]},"more":5,"spec":3,"status":4}"#,
+        ),
+        (
+            Status::Subresource,
+            "",
+            r#"{"metadata":{"managedFields":[{}]},"more":5,"spec":3,"status":2}"#,
+        ),
+        (
+            Status::Subresource,
+            "status",
+            r#"{"metadata":{"labels":{"a":"b"},"managedFields":[{}]},"spec":1,"status":4}"#,
+        ),
+    ];
+    for (status, subresource, expected) in cases {
+        let (Value::Object(old), Value::Object(mut new)) = (parse(stored), parse(sent)) else {
+            panic!("both are objects")
+        };
+        (custom_rules(status).prepare_update)(&mut new, &old, subresource);
+        assert_eq!(print(&new.into()), expected);
     }
 }
 
