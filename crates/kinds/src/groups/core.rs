@@ -44,6 +44,7 @@ pub(super) fn rules(kind: &str) -> Rules {
         },
         "Secret" => Rules {
             defaults: core::secret,
+            confidential: true,
             selectable: &["type"],
             select: select_text,
             unselectable,
@@ -90,6 +91,14 @@ fn namespace() -> Rules {
         prepare_update: namespace_update,
         name: NameRule::Label,
         returns_deleted: true,
+        held: |namespace| {
+            object(namespace, "spec").is_some_and(|spec| !list(spec, "finalizers").is_empty())
+        },
+        mark_deleting: |namespace| {
+            namespace
+                .object_at("status")
+                .insert("phase", "Terminating".into());
+        },
         selectable: &["status.phase"],
         select: select_text,
         unselectable,

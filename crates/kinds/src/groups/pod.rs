@@ -19,6 +19,7 @@ pub(super) fn rules() -> Rules {
         stamp: stamp_conditions,
         generation: Generation::Spec,
         returns_deleted: true,
+        grace_period: |pod, given| Some(grace_period(pod, given)),
         selectable: &[
             "spec.nodeName",
             "spec.host",
@@ -51,6 +52,20 @@ fn select(pod: &Map, field: &str) -> Text {
         "spec.host" => select_text(pod, "spec.nodeName"),
         "spec.hostNetwork" => select_flag(pod, field),
         _ => select_text(pod, field),
+    }
+}
+
+/// How long a pod may take to stop: no time at all unless it runs on a node.
+fn grace_period(pod: &Map, given: Option<i64>) -> i64 {
+    let is_over = matches!(text_at(pod, &["status", "phase"]), "Failed" | "Succeeded");
+    if text_at(pod, &["spec", "nodeName"]).is_empty() || is_over {
+        return 0;
+    }
+    let usual =
+        || object(pod, "spec").map_or(0, |spec| number(spec, "terminationGracePeriodSeconds"));
+    match given.unwrap_or_else(usual) {
+        period if period < 0 => 1,
+        period => period,
     }
 }
 

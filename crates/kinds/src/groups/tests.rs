@@ -247,6 +247,53 @@ fn when_generations_count() {
 }
 
 #[test]
+fn how_long_a_pod_may_take_to_stop() {
+    let running = r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":30},"status":{}}"#;
+    let over = r#"{"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}"#;
+    let waiting = r#"{"spec":{"terminationGracePeriodSeconds":30}}"#;
+    let cases = [
+        (running, None, 30),
+        (running, Some(5), 5),
+        (running, Some(0), 0),
+        (running, Some(-1), 1),
+        (over, Some(5), 0),
+        (waiting, Some(5), 0),
+    ];
+    let rules = rules("", "v1", "Pod");
+    for (text, given, expected) in cases {
+        let Value::Object(pod) = parse(text) else {
+            panic!("{text} is no object")
+        };
+        assert_eq!(
+            (rules.grace_period)(&pod, given),
+            Some(expected),
+            "{text} {given:?}"
+        );
+    }
+}
+
+#[test]
+fn a_namespace_is_held_by_the_finalizers_of_its_spec() {
+    let rules = rules("", "v1", "Namespace");
+    let cases = [
+        (r#"{"spec":{"finalizers":["kubernetes"]}}"#, true),
+        (r#"{"spec":{"finalizers":[]}}"#, false),
+        (r#"{"spec":{}}"#, false),
+    ];
+    for (text, held) in cases {
+        let Value::Object(mut namespace) = parse(text) else {
+            panic!("{text} is no object")
+        };
+        assert_eq!((rules.held)(&namespace), held, "{text}");
+        (rules.mark_deleting)(&mut namespace);
+        assert_eq!(
+            Value::Object(namespace).str_at(&["status", "phase"]),
+            Some("Terminating")
+        );
+    }
+}
+
+#[test]
 fn what_a_custom_resource_keeps() {
     let stored = r#"{"metadata":{"labels":{"a":"b"},"managedFields":[]},"spec":1,"status":2}"#;
     let sent = r#"{"metadata":{"managedFields":[{}]},"spec":3,"status":4,"more":5}"#;
