@@ -7,12 +7,11 @@
 use object::{Map, Value, json, value};
 
 use super::metrics::{self, Side, array, leaf, object_text};
-use crate::defaults::autoscaling::{CPU_UTILIZATION_PERCENT, METRICS, cpu_metric};
+use crate::defaults::autoscaling::{
+    BEHAVIOR, CONDITIONS, CPU_UTILIZATION_PERCENT, CURRENT_METRICS, METRICS, cpu_metric,
+};
 use crate::defaults::fill::{at, items, list, object, text, text_at};
 
-const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const CARRIERS: [&str; 6] = [
     METRICS,
     CURRENT_METRICS,

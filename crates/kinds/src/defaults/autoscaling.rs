@@ -7,8 +7,14 @@ use super::fill::{fill, is_unset, list, object, text_at};
 /// The CPU utilization in percent that an autoscaler without metrics aims at.
 pub(crate) const CPU_UTILIZATION_PERCENT: i64 = 80;
 
-/// The annotation in which a `v1` autoscaler carries the metrics that it has no field for.
+/// Where a `v1` autoscaler carries the metrics that it has no field for.
 pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// Where it carries how fast to scale.
+pub(crate) const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// Where it carries what the metrics are now.
+pub(crate) const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+/// Where it carries the conditions of its status.
+pub(crate) const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// Fills an autoscaler of `autoscaling/v1`.
 pub(crate) fn autoscaler_v1(autoscaler: &mut Map) {

@@ -6,7 +6,7 @@ use super::disabled;
 use super::strategy::{STATUS, keep_status_or_spec, no_status, status_or_spec};
 use crate::defaults::fill::{at, copy, object, text_at, within};
 use crate::defaults::workloads::{self, TEMPLATE_GENERATION};
-use crate::{Generation, Rules};
+use crate::{Generation, NameRule, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
     let base = Rules {
@@ -53,6 +53,7 @@ pub(super) fn rules(kind: &str) -> Rules {
                 disabled::drop_from_template(new, None);
             },
             prepare_update: stateful_set_update,
+            name: NameRule::Label,
             ..base
         },
         _ => Rules::default(),

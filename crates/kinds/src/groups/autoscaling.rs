@@ -1,10 +1,13 @@
 //! `autoscaling`: horizontal pod autoscalers, in two versions of one stored object.
 
-use object::value;
+use object::{Map, value};
 
 use super::strategy::{keep_status_or_spec, status_or_spec};
 use crate::Rules;
-use crate::defaults::autoscaling::{autoscaler_v1, autoscaler_v2};
+use crate::defaults::autoscaling::{
+    BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, autoscaler_v1, autoscaler_v2,
+};
+use crate::defaults::fill::{copy, object};
 
 pub(super) fn rules(version: &str, kind: &str) -> Rules {
     let base = Rules {
@@ -20,6 +23,16 @@ pub(super) fn rules(version: &str, kind: &str) -> Rules {
                     "status",
                     value!({"currentReplicas": 0, "desiredReplicas": 0}),
                 );
+                keep_annotations(new, &Map::new(), &CARRIED_STATUS);
+            },
+            prepare_update: |new, old, subresource| {
+                keep_status_or_spec(new, old, subresource);
+                let kept = if subresource == "status" {
+                    &CARRIED_SPEC
+                } else {
+                    &CARRIED_STATUS
+                };
+                keep_annotations(new, old, kept);
             },
             ..base
         },
@@ -34,5 +47,26 @@ pub(super) fn rules(version: &str, kind: &str) -> Rules {
             ..base
         },
         _ => Rules::default(),
+    }
+}
+
+/// Annotations of `v1` that are part of the spec.
+const CARRIED_SPEC: [&str; 2] = [METRICS, BEHAVIOR];
+/// Annotations of `v1` that are part of the status.
+const CARRIED_STATUS: [&str; 2] = [CURRENT_METRICS, CONDITIONS];
+
+/// Gives these annotations the values they have in the old object, or takes them out.
+fn keep_annotations(new: &mut Map, old: &Map, keys: &[&str]) {
+    let nothing = Map::new();
+    let old = object(old, "metadata")
+        .and_then(|metadata| object(metadata, "annotations"))
+        .unwrap_or(&nothing);
+    let metadata = new.object_at("metadata");
+    let annotations = metadata.object_at("annotations");
+    for key in keys {
+        copy(annotations, old, key);
+    }
+    if annotations.is_empty() {
+        metadata.remove("annotations");
     }
 }

@@ -10,7 +10,7 @@ use object::{Map, Text, Value, json};
 use schema::decode::{Unknown, decode};
 
 use super::{Status, custom_rules, rules};
-use crate::{Catalogue, Generation, Kind};
+use crate::{Catalogue, Generation, Kind, NameRule};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
@@ -243,6 +243,34 @@ fn when_generations_count() {
     ];
     for (group, version, kind, generation) in cases {
         assert_eq!(rules(group, version, kind).generation, generation, "{kind}");
+    }
+}
+
+#[test]
+fn which_names_are_taken() {
+    let cases = [
+        ("", "ConfigMap", NameRule::Subdomain),
+        ("", "Namespace", NameRule::Label),
+        ("", "Service", NameRule::Label),
+        ("", "Event", NameRule::PathSegment),
+        ("events.k8s.io", "Event", NameRule::Subdomain),
+        ("apps", "StatefulSet", NameRule::Label),
+        ("apps", "Deployment", NameRule::Subdomain),
+        ("rbac.authorization.k8s.io", "Role", NameRule::PathSegment),
+        (
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            NameRule::PathSegment,
+        ),
+        (
+            "apiregistration.k8s.io",
+            "APIService",
+            NameRule::PathSegment,
+        ),
+        ("networking.k8s.io", "IPAddress", NameRule::PathSegment),
+    ];
+    for (group, kind, name) in cases {
+        assert_eq!(rules(group, "v1", kind).name, name, "{kind}");
     }
 }
 
