@@ -114,7 +114,10 @@ fn daemon_set_update(new: &mut Map, old: &Map, subresource: &str) {
     template_update(new, old, subresource);
     let template = ["spec", "template"];
     let changed = at(new, &template) != at(old, &template);
-    set_template_generation(new, template_generation(old) + i64::from(changed));
+    set_template_generation(
+        new,
+        template_generation(old).saturating_add(i64::from(changed)),
+    );
 }
 
 fn template_generation(daemon_set: &Map) -> i64 {

@@ -246,6 +246,87 @@ fn when_generations_count() {
     }
 }
 
+/// Every object that differs from `object` in one place, where it holds `other`.
+fn with_each_place_replaced(object: &Value, other: &Value) -> Vec<Value> {
+    let mut out = vec![other.clone()];
+    match object {
+        Value::Object(map) => {
+            for (key, value) in map.iter() {
+                out.extend(
+                    with_each_place_replaced(value, other)
+                        .into_iter()
+                        .map(|value| {
+                            let mut map = map.clone();
+                            map.insert(key.clone(), value);
+                            map.into()
+                        }),
+                );
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                out.extend(
+                    with_each_place_replaced(value, other)
+                        .into_iter()
+                        .map(|value| {
+                            let mut items = items.clone();
+                            items[at] = value;
+                            items.into()
+                        }),
+                );
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+#[test]
+fn no_shape_of_an_object_brings_the_rules_down() {
+    let text = include_str!("tests/created.txt");
+    let others = [
+        Value::Null,
+        Value::Int(-1),
+        "x".into(),
+        Value::Array(vec![Value::Int(1)]),
+    ];
+    let catalogue = Catalogue::builtin();
+    for line in text.lines().filter(|line| line.starts_with('{')) {
+        let object = parse(line);
+        let kind = kind_of(&object);
+        let Value::Object(old) = &object else {
+            continue;
+        };
+        let siblings = || {
+            catalogue
+                .kinds()
+                .iter()
+                .filter(|it| it.collection == kind.collection)
+        };
+        for other in &others {
+            for mangled in with_each_place_replaced(&object, other) {
+                let Value::Object(mut new) = mangled else {
+                    continue;
+                };
+                (kind.rules.defaults)(&mut new);
+                (kind.rules.prepare_create)(&mut new.clone());
+                for subresource in ["", "status", "approval", "ephemeralcontainers", "resize"] {
+                    let mut new = new.clone();
+                    (kind.rules.prepare_update)(&mut new, old, subresource);
+                    (kind.rules.stamp)(&mut new, Some(old), subresource, NOW);
+                    (kind.rules.prepare_update)(&mut old.clone(), &new, subresource);
+                }
+                for field in kind.rules.selectable {
+                    (kind.rules.select)(&new, field);
+                }
+                for sibling in siblings() {
+                    crate::convert::convert(kind, sibling, new.clone());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn which_names_are_taken() {
     let cases = [
