@@ -9,6 +9,8 @@ use object::field::FieldError;
 use object::{Map, Text, Value};
 use schema::{TypeId, Types};
 
+use crate::generation::Generation;
+
 /// A kind in one version, as one collection serves it.
 #[derive(Clone)]
 pub struct Kind {
@@ -129,27 +131,6 @@ pub struct Rules {
     pub unselectable: fn(field: &str) -> String,
     /// Paths that a write through this subresource (empty: the object itself) cannot change.
     pub reset_fields: fn(subresource: &str) -> &'static [&'static [&'static str]],
-}
-
-/// When `metadata.generation` counts up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
-    /// Never: the field stays absent.
-    None,
-    /// With every change of `spec`.
-    Spec,
-    /// With every change outside `metadata` and `status`.
-    AllButStatus,
-    /// With every change of `spec` or of the annotations, but not through `/status`.
-    SpecAndAnnotations,
-    /// With every change outside `metadata`.
-    All,
-    /// With every change outside `metadata`, or of the labels.
-    AllAndLabels,
-    /// With every change of `spec`, from nothing: the field is absent until the first change.
-    SpecOnceChanged,
-    /// Never: the field is 1 for life.
-    Fixed,
 }
 
 /// Which names are taken.

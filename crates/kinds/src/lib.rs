@@ -5,9 +5,11 @@
 pub mod catalogue;
 pub mod convert;
 mod defaults;
+mod generation;
 pub mod groups;
 mod kind;
 pub mod validation;
 
 pub use catalogue::{Catalogue, Group};
-pub use kind::{Column, Generation, Kind, NameRule, Rules, Subresource};
+pub use generation::Generation;
+pub use kind::{Column, Kind, NameRule, Rules, Subresource};
