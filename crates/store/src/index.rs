@@ -344,6 +344,12 @@ impl Slice {
         (records, remaining)
     }
 
+    /// The versions visible at a revision, with their names.
+    pub(crate) fn versions(&self, at: Revision) -> impl Iterator<Item = (&Arc<str>, &Version)> {
+        let keys = self.chunks.iter().flat_map(|chunk| self.within(chunk));
+        keys.filter_map(move |key| key.at(at).map(|version| (&key.name, version)))
+    }
+
     /// How many records are visible at a revision.
     pub(crate) fn count(&self, revision: Revision) -> usize {
         self.chunks

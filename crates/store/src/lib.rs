@@ -14,6 +14,7 @@ mod record;
 mod store;
 
 mod clock;
+mod disk;
 mod index;
 mod memory;
 mod view;
@@ -21,6 +22,9 @@ mod watch;
 mod writer;
 
 pub use clock::{Clock, FalseClock, SystemClock};
+pub use disk::{
+    BackupReport, CheckReport, DataFile, Files, Lock, OpenError, Presence, Problem, SystemFiles,
+};
 pub use record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
 pub use store::{Options, Store};
 pub use watch::Watch;

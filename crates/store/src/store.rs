@@ -3,10 +3,12 @@
 //! Reads come from memory and never wait for a disk, unless they ask for a past that memory no
 //! longer holds. A commit returns when it is durable and visible.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
+use crate::disk::{self, BackupReport, CheckReport, Files, OpenError, SystemFiles};
 use crate::memory;
 use crate::record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
 use crate::view::{Collection, Lookup, View};
@@ -63,27 +65,34 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) enum Inside {
     Memory(Arc<memory::Engine>),
+    Disk(disk::Engine),
 }
 
 impl Inside {
     pub(crate) fn view(&self) -> &View {
         match self {
             Inside::Memory(engine) => &engine.view,
+            Inside::Disk(engine) => &engine.shared.view,
         }
     }
 
     /// Events that memory forgot, after a revision, at least one.
     pub(crate) async fn past_events(
         &self,
-        _collection: &Arc<Collection>,
+        collection: &Arc<Collection>,
         after: Revision,
-        _limit: usize,
+        limit: usize,
     ) -> Result<Vec<Arc<Event>>, Error> {
         match self {
             Inside::Memory(engine) => Err(Error::Compacted {
                 asked: after,
                 oldest: engine.view.compacted(),
             }),
+            Inside::Disk(engine) => {
+                engine
+                    .past_events(collection.name.clone(), after, limit)
+                    .await
+            }
         }
     }
 }
@@ -94,6 +103,44 @@ impl Store {
         Store {
             inside: Arc::new(Inside::Memory(memory::Engine::start(options))),
         }
+    }
+
+    /// A store in a directory, which is made if it is not there.
+    ///
+    /// Recovers everything that was acknowledged, however the last process ended.
+    pub fn open(directory: &Path, options: Options) -> Result<Store, OpenError> {
+        Store::open_with(Arc::new(SystemFiles), directory, options)
+    }
+
+    /// Like [`Store::open`] with a file system of one's own: one that fails, for tests.
+    pub fn open_with(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        options: Options,
+    ) -> Result<Store, OpenError> {
+        let engine = disk::Engine::open(files, directory, options)?;
+        Ok(Store {
+            inside: Arc::new(Inside::Disk(engine)),
+        })
+    }
+
+    /// Makes a new directory from a backup.
+    pub fn restore(file: &Path, directory: &Path) -> Result<BackupReport, OpenError> {
+        disk::restore(&SystemFiles, file, directory)
+    }
+
+    /// Reads every byte of a store that is not running, and tells what is wrong with it.
+    pub fn check(directory: &Path) -> Result<CheckReport, OpenError> {
+        disk::check(&(Arc::new(SystemFiles) as Arc<dyn Files>), directory)
+    }
+
+    /// Writes the newest state into one file, while the store runs.
+    pub async fn backup(&self, file: &Path) -> Result<BackupReport, OpenError> {
+        let (inside, file) = (self.inside.clone(), file.to_path_buf());
+        let task =
+            tokio::task::spawn_blocking(move || disk::backup(&SystemFiles, inside.view(), &file));
+        task.await
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
     fn view(&self) -> &View {
@@ -126,6 +173,7 @@ impl Store {
             Lookup::Known(record) => Ok(record),
             Lookup::Forgotten => match &*self.inside {
                 Inside::Memory(_) => Err(self.too_old(at)),
+                Inside::Disk(engine) => engine.past_get(collection, name, at).await,
             },
         }
     }
@@ -134,9 +182,13 @@ impl Store {
     pub async fn range(&self, collection: &str, range: Range<'_>) -> Result<Page, Error> {
         match self.view().range(collection, &range)? {
             Lookup::Known(page) => Ok(page),
-            Lookup::Forgotten => match &*self.inside {
-                Inside::Memory(_) => Err(self.too_old(range.at.unwrap_or_default())),
-            },
+            Lookup::Forgotten => {
+                let at = range.at.expect("memory never forgets the newest state");
+                match &*self.inside {
+                    Inside::Memory(_) => Err(self.too_old(at)),
+                    Inside::Disk(engine) => engine.past_range(collection, &range, at).await,
+                }
+            }
         }
     }
 
@@ -160,7 +212,7 @@ impl Store {
         if self.view().is_closed() {
             return Err(Error::Closed);
         }
-        Request::check_size(name, &change)?;
+        Request::check_size(collection, name, &change)?;
         let collection = self.view().collection_or_new(collection);
         let request = Request {
             collection,
@@ -170,6 +222,7 @@ impl Store {
         };
         match &*self.inside {
             Inside::Memory(engine) => engine.commit(request),
+            Inside::Disk(engine) => engine.commit(request).await,
         }
     }
 
@@ -203,15 +256,19 @@ impl Store {
     /// This happens once a second anyway; a test that moves a false clock need not wait.
     pub async fn maintain(&self) -> Result<(), Error> {
         match &*self.inside {
-            Inside::Memory(engine) => engine.maintain(),
+            Inside::Memory(engine) => {
+                engine.maintain();
+                Ok(())
+            }
+            Inside::Disk(engine) => engine.maintain().await,
         }
-        Ok(())
     }
 
     /// Finishes what was accepted, ends all watches and refuses what comes after.
     pub async fn close(&self) {
         match &*self.inside {
             Inside::Memory(engine) => engine.view.close(),
+            Inside::Disk(engine) => engine.close().await,
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::index::{Index, Version};
+use crate::index::{Index, Slice, Version};
 use crate::record::{Error, Event, Page, Range, Record, Revision};
 
 /// A commit whose revision is assigned, ready to be written and applied.
@@ -30,9 +30,18 @@ pub(crate) struct Commit {
     pub(crate) created: Revision,
     /// The version this one replaces; zero for none.
     pub(crate) replaces: Revision,
+    /// The commit before this one in the same collection; zero for none.
+    pub(crate) prior: Revision,
     pub(crate) deleted: bool,
     pub(crate) at_millis: u64,
     pub(crate) expires_millis: u64,
+}
+
+impl Commit {
+    /// About what it takes in memory and on disk.
+    pub(crate) fn weight(&self) -> u64 {
+        (self.collection.name.len() + self.name.len() + self.value.len() + 128) as u64
+    }
 }
 
 /// A read of the past that memory may or may not be able to answer.
@@ -345,6 +354,21 @@ impl View {
                 let slice = inner.index.slice(prefix, prefix);
                 drop(inner);
                 return slice.count(at);
+            }
+        }
+    }
+
+    /// Everything, as it is at one revision.
+    pub(crate) fn snapshot(&self) -> (Revision, Vec<(Arc<str>, Slice)>) {
+        loop {
+            let at = self.visible();
+            let take = |collection: &Arc<Collection>| {
+                let inner = collection.read();
+                let is_known = at >= inner.floor;
+                is_known.then(|| (collection.name.clone(), inner.index.slice("", "")))
+            };
+            if let Some(slices) = self.all().iter().map(take).collect() {
+                return (at, slices);
             }
         }
     }

@@ -28,13 +28,14 @@ pub(crate) struct Request {
 
 impl Request {
     /// Refuses a record that is too large, before it waits anywhere.
-    pub(crate) fn check_size(name: &str, change: &Change) -> Result<(), Error> {
+    pub(crate) fn check_size(collection: &str, name: &str, change: &Change) -> Result<(), Error> {
         let value = match change {
             Change::Put { value, .. } => value.len(),
             Change::Delete => 0,
         };
         let size = name.len().saturating_add(value);
-        if size > RECORD_BYTES_MAX || name.len() > usize::from(u16::MAX) {
+        let is_short = |text: &str| text.len() <= usize::from(u16::MAX);
+        if size > RECORD_BYTES_MAX || !is_short(name) || !is_short(collection) {
             return Err(Error::TooLarge {
                 size,
                 limit: RECORD_BYTES_MAX,
@@ -71,6 +72,18 @@ pub(crate) struct Group {
     pub(crate) commits: Vec<Commit>,
     /// The newest prepared commit of each key.
     changed: HashMap<(Arc<str>, Arc<str>), usize>,
+    /// The newest prepared commit of each collection.
+    last: HashMap<Arc<str>, Revision>,
+}
+
+impl Group {
+    /// A group of one commit that was prepared before.
+    pub(crate) fn of(commit: Commit) -> Group {
+        Group {
+            commits: vec![commit],
+            ..Group::default()
+        }
+    }
 }
 
 impl Writer {
@@ -81,14 +94,6 @@ impl Writer {
             at_millis,
             ..Writer::default()
         }
-    }
-
-    pub(crate) fn newest(&self) -> Revision {
-        self.newest
-    }
-
-    pub(crate) fn at_millis(&self) -> u64 {
-        self.at_millis
     }
 
     /// The bytes of all records in the newest state.
@@ -131,6 +136,8 @@ impl Writer {
         };
         let expires_millis = ttl_seconds.map_or(0, |ttl| at_millis + u64::from(ttl) * 1_000);
         group.changed.insert(key.clone(), group.commits.len());
+        let prior = group.last.insert(collection.name.clone(), revision);
+        let prior = prior.unwrap_or_else(|| collection.read().last());
         group.commits.push(Commit {
             collection,
             name: current
@@ -142,6 +149,7 @@ impl Writer {
             replaces: current
                 .as_ref()
                 .map_or(Revision(0), |current| current.revision),
+            prior,
             deleted,
             at_millis,
             expires_millis,
@@ -150,6 +158,15 @@ impl Writer {
             revision,
             previous: current,
         })
+    }
+
+    /// Whether a commit from the log is what can come next.
+    pub(crate) fn follows(&self, commit: &Commit) -> bool {
+        let inner = commit.collection.read();
+        let current = inner.index.get(&commit.name).map(|key| &key.newest);
+        let current = current.filter(|version| !version.is_deletion());
+        let replaces = current.map_or(Revision(0), |version| version.revision);
+        commit.revision.0 == self.newest.0 + 1 && commit.replaces == replaces
     }
 
     fn current(

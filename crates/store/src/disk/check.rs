@@ -1,0 +1,164 @@
+//! Reads every byte of a store that is not running and tells what is wrong with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use super::checkpoint::Checkpoint;
+use super::codec;
+use super::database::{self, KEYS, LOG, failure, guard, parse_key_value};
+use super::failure::OpenError;
+use super::files::Files;
+use super::{load, replay, take_directory};
+use crate::record::Revision;
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// The newest revision.
+    pub revision: Revision,
+    /// The oldest revision that can be read.
+    pub compacted: Revision,
+    /// How many records the checkpoint's newest state has.
+    pub records: u64,
+    /// How many versions the checkpoint holds, old ones and deletions included.
+    pub versions: u64,
+    /// How many groups of commits the write-ahead log holds.
+    pub log_groups: usize,
+    /// The log ends with a group that a power cut tore; nobody was told of it.
+    pub torn_end: bool,
+    /// What is wrong. Empty is good.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: String,
+    /// Where and how.
+    pub detail: String,
+}
+
+impl CheckReport {
+    /// Notes damage; any other failure ends the check.
+    fn note(&mut self, error: OpenError) -> Result<(), OpenError> {
+        match error {
+            OpenError::Corrupt { file, detail, .. } => {
+                self.problems.push(Problem { file, detail });
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
+
+/// Checks the store in a directory. Changes nothing but what a start after a crash would.
+pub(crate) fn check(files: &Arc<dyn Files>, directory: &Path) -> Result<CheckReport, OpenError> {
+    files
+        .list(directory)
+        .map_err(|error| OpenError::io("read", directory, error))?;
+    let _lock = take_directory(&**files, directory)?;
+    let path = database::path(directory);
+    let mut report = CheckReport::default();
+    let mut opened = match database::open(&**files, directory) {
+        Ok(Some(opened)) => opened,
+        Ok(None) => {
+            report.note(OpenError::corrupt(&path, "it is missing"))?;
+            return Ok(report);
+        }
+        Err(error) => {
+            report.note(error)?;
+            return Ok(report);
+        }
+    };
+    match guard(&path, || Ok(opened.database.check_integrity()?)) {
+        Ok(true) => {}
+        Ok(false) => report.note(OpenError::corrupt(&path, "its pages needed repair"))?,
+        Err(error) => {
+            report.note(error)?;
+            return Ok(report);
+        }
+    }
+    let state = opened.state;
+    report.revision = state.revision;
+    report.compacted = state.compacted;
+    report.versions = state.digest.versions;
+    let checkpoint = Checkpoint::new(files.clone(), directory, opened);
+    match checkpoint.read(|transaction, state| load::load(transaction, &state, &path)) {
+        Ok(loaded) => report.records = loaded.iter().map(|one| one.keys.len() as u64).sum(),
+        Err(error) => report.note(error)?,
+    }
+    let versions = checkpoint.read(|transaction, _| {
+        check_versions(transaction, &path, &mut report).map_err(|error| failure(&path, error))
+    });
+    if let Err(error) = versions {
+        report.note(error)?;
+    }
+    let mut newest = state.revision;
+    let tail = replay::replay(
+        &**files,
+        directory,
+        state.store,
+        state.revision,
+        &mut |record| {
+            newest = record.revision;
+            Ok(())
+        },
+    );
+    report.revision = newest;
+    match tail {
+        Ok(tail) => {
+            report.log_groups = tail.groups;
+            report.torn_end = tail.torn;
+        }
+        Err(error) => report.note(error)?,
+    }
+    checkpoint.close();
+    Ok(report)
+}
+
+/// Checks each version against its checksum and its entry in the index.
+fn check_versions(
+    transaction: &redb::ReadTransaction,
+    path: &Path,
+    report: &mut CheckReport,
+) -> Result<(), redb::Error> {
+    let log = transaction.open_table(LOG)?;
+    let keys = transaction.open_table(KEYS)?;
+    let mut problem = |detail: String| {
+        report.problems.push(Problem {
+            file: path.display().to_string(),
+            detail,
+        });
+    };
+    if log.len()? != keys.len()? {
+        problem(format!(
+            "{} versions, {} of them indexed",
+            log.len()?,
+            keys.len()?
+        ));
+    }
+    for entry in log.iter()? {
+        let (place, bytes) = entry?;
+        let (collection, revision) = place.value();
+        let record = match codec::decode(bytes.value()) {
+            Ok((record, _)) => record,
+            Err(detail) => {
+                problem(format!("revision {revision} of {collection}: {detail}"));
+                continue;
+            }
+        };
+        let indexed = keys.get((collection, record.name, revision))?;
+        let indexed = indexed.map(|value| parse_key_value(value.value()));
+        let is_right = (record.collection, record.revision.0) == (collection, revision)
+            && indexed == Some((record.checksum, record.deleted));
+        if !is_right {
+            problem(format!(
+                "revision {revision} of {collection} is not what its index says"
+            ));
+        }
+    }
+    Ok(())
+}
