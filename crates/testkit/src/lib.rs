@@ -4,13 +4,18 @@
 //! it is killed and the directory removed. Many may run at once.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), windlass_testkit::Error> {
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kube::config::{Config, Kubeconfig};
+//! use kube::{Api, Client};
 //! use windlass_testkit::TestServer;
 //!
-//! let mut server = TestServer::start()?;
-//! println!("try: KUBECONFIG={} kubectl get namespaces", server.kubeconfig().display());
-//! server.kill();
-//! server.restart()?; // the same objects, another port
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = TestServer::start()?;
+//! let kubeconfig = Kubeconfig::read_from(server.kubeconfig())?;
+//! let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+//! let namespaces: Api<Namespace> = Api::all(Client::try_from(config)?);
+//! assert!(namespaces.get_opt("default").await?.is_some());
 //! # Ok(())
 //! # }
 //! ```
