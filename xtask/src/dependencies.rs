@@ -111,6 +111,8 @@ struct Package {
     name: String,
     version: String,
     licence: Option<String>,
+    /// Runs inside the compiler; neither it nor what it uses is linked into the server.
+    is_macro: bool,
     /// Ids of the packages that a build of this one links, without those only tests use.
     uses: Vec<String>,
 }
@@ -134,6 +136,7 @@ impl Graph {
                 name: text("name").ok_or_else(|| missing("package name"))?,
                 version: text("version").ok_or_else(|| missing("package version"))?,
                 licence: text("license"),
+                is_macro: is_macro(package),
                 uses: Vec::new(),
             };
             packages.insert(id, found);
@@ -240,6 +243,7 @@ impl Graph {
         let mut seen = BTreeSet::new();
         while let Some(id) = waiting.pop() {
             if let Some(package) = self.packages.get(id)
+                && !package.is_macro
                 && seen.insert(id)
             {
                 waiting.extend(package.uses.iter().map(String::as_str));
@@ -247,6 +251,20 @@ impl Graph {
         }
         seen
     }
+}
+
+fn is_macro(package: &Value) -> bool {
+    let targets = package["targets"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let kinds = targets
+        .iter()
+        .filter_map(|target| target["kind"].as_array())
+        .flatten();
+    kinds
+        .filter_map(Value::as_str)
+        .any(|kind| kind == "proc-macro")
 }
 
 /// The packages that a node of the resolve graph links: no tests, no build scripts.

@@ -30,6 +30,7 @@ impl SourceFile {
         let in_folder = ["/tests/", "/benches/", "/examples/"];
         in_folder.iter().any(|folder| self.path.contains(folder))
             || self.path.ends_with("/tests.rs")
+            || self.path.ends_with("/properties.rs")
     }
 
     /// The lines before the test module, numbered from one.
