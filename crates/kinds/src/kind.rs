@@ -211,6 +211,27 @@ impl Kind {
         &self.columns
     }
 
+    /// Whether a field selector may name this field, or the text that says that it may not.
+    pub fn check_selectable(&self, field: &str) -> Result<(), String> {
+        // Cluster-scoped kinds with selectors of their own do not know a namespace.
+        let namespace = self.namespaced || self.rules.selectable.is_empty();
+        let everywhere = field == "metadata.name" || (field == "metadata.namespace" && namespace);
+        if everywhere || self.rules.selectable.contains(&field) {
+            return Ok(());
+        }
+        Err((self.rules.unselectable)(field))
+    }
+
+    /// An object in the form in which the kind prints it, with what is printed even when empty.
+    pub fn print(&self, object: Map) -> Map {
+        let mut value = Value::Object(object);
+        schema::decode::normalize(&self.types, self.root, &mut value);
+        match value {
+            Value::Object(object) => object,
+            _ => Map::new(),
+        }
+    }
+
     /// An object of this kind that holds nothing else.
     pub fn empty_object(&self) -> Map {
         let mut object = Map::with_capacity(4);

@@ -1,1 +1,135 @@
-//! In preparation.
+//! What each verb does to stored objects; the only writer to the store.
+//!
+//! `write.rs` is the place to read first: every create, replace, patch and apply passes the same
+//! steps there, from the current object to the commit.
+
+pub mod admission;
+mod apply;
+pub mod body;
+pub mod bootstrap;
+mod delete;
+pub mod error;
+pub mod ids;
+mod meta;
+pub mod options;
+mod ownership;
+mod patch;
+mod read;
+pub mod record;
+mod scale;
+mod watch;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use auth::User;
+use kinds::{Catalogue, Kind};
+use object::Text;
+use object::time::Time;
+use store::{Clock, Store};
+
+pub use delete::Deleted;
+pub use error::Error;
+use error::Subject;
+pub use patch::PatchType;
+pub use read::Listed;
+pub use store::{Record, Revision};
+pub use watch::{Initial, Notice, Watching};
+pub use write::{Written, WrittenObject};
+
+/// The objects of a server and what can be done with them. Clones are the same objects.
+#[derive(Clone)]
+pub struct Resources {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    catalogue: &'static Catalogue,
+    /// For collections that are served in several versions: the kind that is stored.
+    stored_kinds: Arc<HashMap<Text, Arc<Kind>>>,
+    admission: Arc<admission::Chain>,
+    server_side_apply: bool,
+}
+
+/// What a write is about and who asks for it.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The kind of the endpoint.
+    pub kind: &'a Arc<Kind>,
+    /// The namespace of the path; empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    /// The name of the path; empty for a create.
+    pub name: &'a str,
+    /// The subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// Who asks.
+    pub user: &'a User,
+    /// How.
+    pub options: &'a options::WriteOptions,
+}
+
+impl Resources {
+    /// Serves the objects of `store`.
+    pub fn new(store: Store, clock: Arc<dyn Clock>, admission: admission::Chain) -> Resources {
+        let catalogue = Catalogue::builtin();
+        let stored_kinds = catalogue
+            .kinds()
+            .iter()
+            .map(|kind| (kind, catalogue.stored_kind(kind)))
+            .filter(|(kind, stored)| !Arc::ptr_eq(kind, stored))
+            .map(|(kind, stored)| (kind.collection.clone(), Arc::clone(stored)))
+            .collect();
+        Resources {
+            store,
+            clock,
+            catalogue,
+            stored_kinds: Arc::new(stored_kinds),
+            admission: Arc::new(admission),
+            server_side_apply: true,
+        }
+    }
+
+    /// Switches server-side apply, and with it all tracking of owners, on or off.
+    pub fn with_server_side_apply(self, server_side_apply: bool) -> Resources {
+        Resources { server_side_apply, ..self }
+    }
+
+    /// Whether server-side apply is switched on.
+    pub fn has_server_side_apply(&self) -> bool {
+        self.server_side_apply
+    }
+
+    /// The store behind the objects.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The kinds that are served.
+    pub fn catalogue(&self) -> &'static Catalogue {
+        self.catalogue
+    }
+
+    /// The kind in the form in which its objects are stored.
+    pub fn stored_kind<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
+        self.stored_kinds.get(&kind.collection).unwrap_or(kind)
+    }
+
+    /// Seconds since the start of 1970.
+    pub fn now(&self) -> i64 {
+        i64::try_from(self.clock.now_millis() / 1000).unwrap_or(i64::MAX)
+    }
+
+    /// The time as metadata carries it.
+    fn now_text(&self) -> Text {
+        Time::from_unix_seconds(self.now()).to_string().into()
+    }
+}
+
+/// An object of `kind` as messages name it.
+fn subject(kind: &Kind, name: &str) -> Subject {
+    Subject { group: kind.group.clone(), resource: kind.resource.clone(), name: name.into() }
+}
+
+/// An object of `kind` as messages about invalid fields name it.
+fn kind_subject(kind: &Kind, name: &str) -> Subject {
+    Subject { group: kind.group.clone(), resource: kind.kind.clone(), name: name.into() }
+}

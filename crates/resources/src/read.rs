@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kinds::Kind;
 use object::field::{FieldError, Path};
+use object::fields::Comparison;
 use object::{Value, json, value};
 use store::{Page, Range, Record, Revision};
 
@@ -166,14 +167,14 @@ impl Resources {
             continue_token: String::new(),
             remaining: None,
         };
-        let mut chunk = query.limit;
-        let mut range = query.range(chunk);
-        let mut start: String;
+        let (mut chunk, mut at) = (query.limit, query.at);
+        let mut start = query.start.map(str::to_owned);
         loop {
-            range.limit = chunk;
+            let range =
+                Range { prefix: query.prefix, start: start.as_deref(), at, limit: chunk };
             let page = self.store.range(&kind.collection, range).await?;
             listed.revision = page.revision;
-            range.at = Some(page.revision);
+            at = Some(page.revision);
             let mut next = None;
             let mut records = page.records.into_iter();
             for record in records.by_ref() {
@@ -194,8 +195,7 @@ impl Resources {
                     return Ok(listed);
                 }
                 Some(next) if more => {
-                    start = next;
-                    range.start = Some(&start);
+                    start = Some(next);
                     chunk = (chunk * 2).min(CHUNK_RECORDS_MAX);
                 }
                 _ => return Ok(listed),
@@ -327,9 +327,9 @@ impl<'a> Matcher<'a> {
             return true;
         };
         self.selection.labels.matches(|key| stored.label(key))
-            && self.selection.fields.terms().all(|term| {
-                let value = self.field(&record.name, &stored, &term.field);
-                term.matches(value)
+            && self.selection.fields.terms().all(|(field, comparison, wanted)| {
+                let equal = self.field(&record.name, &stored, field) == wanted;
+                equal == (comparison == Comparison::Equal)
             })
     }
 

@@ -1,1 +1,22 @@
-//! In preparation.
+//! HTTP in, HTTP out: routing, negotiation, discovery, streaming, health, metrics.
+//!
+//! `serve.rs` accepts connections, `handle.rs` is the life of a request; read that one first. Only
+//! this crate chooses HTTP status codes, and only `answer.rs` in it does.
+
+mod answer;
+mod body;
+mod discovery;
+mod handle;
+mod health;
+mod metrics;
+mod negotiate;
+mod query;
+mod render;
+mod request;
+mod serve;
+mod state;
+mod streams;
+mod table;
+mod verbs;
+
+pub use serve::{Options, Server};

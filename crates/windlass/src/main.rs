@@ -1,1 +1,41 @@
-fn main() {}
+//! The `windlass` binary: command line, first start, shutdown.
+
+mod arguments;
+mod control;
+mod credentials;
+mod failure;
+mod files;
+mod serve;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser as _;
+use failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command() {
+        Command::Serve(options) => serve::serve(options),
+        Command::Backup(options) => files::backup(&options),
+        Command::Restore(options) => files::restore(&options),
+        Command::Check(options) => files::check(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is the command line's own voice")]
+fn report(failure: &Failure) {
+    eprintln!("error: {failure}");
+    if let Some(hint) = failure.hint() {
+        eprintln!("hint: {hint}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Server-side apply, as a verb: a partial object is merged into the live one, or creates it.
+
+use apply::{ApplyError, Conflict, OnConflict};
+use object::time::Time;
+use object::{Map, Value, json, yaml};
+
+use crate::body::{self, Body};
+use crate::error::{Cause, Error};
+use crate::meta::{meta_mut, meta_text};
+use crate::options::FieldValidation;
+use crate::ownership::{KindVersions, Owners, writer};
+use crate::write::{Attempt, Draft, Live, Written, check_name, check_namespace, check_version};
+use crate::{Request, Resources, subject};
+
+/// Conflicts are explained in at most this many headers of this many bytes.
+const ADVICE_LINES_MAX: usize = 20;
+const ADVICE_BYTES_MAX: usize = 512;
+
+/// An apply configuration that has been read.
+pub(crate) struct Configuration {
+    pub wanted: Value,
+    /// Keys that stand twice.
+    pub twice: Vec<String>,
+}
+
+impl Resources {
+    /// `PATCH` with an apply configuration.
+    pub async fn apply(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
+        let configuration = Configuration::read(&body.bytes)?;
+        configuration.check(request)?;
+        loop {
+            let live = self.live(request).await?;
+            if live.is_none() && !request.subresource.is_empty() {
+                return Err(Error::NotFound(subject(request.kind, request.name)));
+            }
+            let versions = KindVersions::new(self, request);
+            let on_conflict =
+                if request.options.force { OnConflict::Force } else { OnConflict::Refuse };
+            let applied = apply::apply(
+                live.as_ref().map(|live| &live.object),
+                configuration.wanted.clone(),
+                live.as_ref().map(|live| live.owners.0.clone()).unwrap_or_default(),
+                writer(request, &versions),
+                self.now(),
+                on_conflict,
+                &versions,
+            );
+            let applied = applied.map_err(|error| apply_error(request, live.as_ref(), error))?;
+            let warnings = configuration.check_twice(request.options.validation)?;
+            let owners = Owners(applied.managers);
+            let Some(live) = live else {
+                let object = applied.object.unwrap_or_else(|| configuration.wanted.clone());
+                return self.create_applied(request, object, owners, warnings).await;
+            };
+            let object = match applied.object {
+                Some(object) => into_object(request, object)?,
+                None => live.map().clone(),
+            };
+            match self.replace_applied(request, &live, object, owners, warnings).await? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Stale => {}
+            }
+        }
+    }
+
+    async fn replace_applied(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        mut object: Map,
+        owners: Owners,
+        warnings: Vec<String>,
+    ) -> Result<Attempt, Error> {
+        check_name(request, &mut object)?;
+        check_namespace(request, &mut object)?;
+        // Somebody else may have been faster; a version that the configuration names then differs.
+        check_version(request.kind, &mut object, live)?;
+        self.finish_update(request, live, Draft { object, owners }, warnings).await
+    }
+
+    async fn create_applied(
+        &self,
+        request: &Request<'_>,
+        object: Value,
+        owners: Owners,
+        warnings: Vec<String>,
+    ) -> Result<Written, Error> {
+        let mut object = into_object(request, object)?;
+        check_name(request, &mut object)?;
+        check_namespace(request, &mut object)?;
+        let uid = meta_text(&object, "uid");
+        if !uid.is_empty() {
+            return Err(Error::Conflict {
+                subject: subject(request.kind, request.name),
+                detail: format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object \
+                     was found"
+                ),
+            });
+        }
+        self.may_create(request)?;
+        crate::meta::wipe_system_fields(&mut object);
+        meta_mut(&mut object).remove("resourceVersion");
+        self.create_draft(request, Draft { object, owners }, warnings).await
+    }
+}
+
+impl Configuration {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Configuration, Error> {
+        let undecodable = |text: String| Error::BadRequest(format!("error decoding YAML: {text}"));
+        let (wanted, twice) = yaml::parse_strict(bytes).map_err(|error| {
+            undecodable(format!("error converting YAML to JSON: {error}"))
+        })?;
+        match wanted {
+            Value::Object(_) => Ok(Configuration { wanted, twice }),
+            Value::Null => Ok(Configuration { wanted: Map::new().into(), twice }),
+            other => {
+                let found = body::json_type(&other);
+                Err(undecodable(format!(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} \
+                     into Go value of type map[string]interface {{}}"
+                )))
+            }
+        }
+    }
+
+    /// Checks that the configuration is of the endpoint's kind and says nothing about owners.
+    fn check(&self, request: &Request<'_>) -> Result<(), Error> {
+        let kind = request.kind;
+        check_gvk(&self.wanted, &kind.api_version(), &kind.kind)?;
+        let managed = self.wanted.at(&["metadata", "managedFields"]);
+        if managed.is_some_and(|managed| !managed.is_null()) {
+            return Err(Error::BadRequest("metadata.managedFields must be nil".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What is said about keys that stand twice, once everything else is fine.
+    pub(crate) fn check_twice(&self, validation: FieldValidation) -> Result<Vec<String>, Error> {
+        match validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Strict if !self.twice.is_empty() => {
+                let lines: String = self.twice.iter().map(|line| format!("\n  {line}")).collect();
+                Err(Error::BadRequest(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                     errors:{lines}"
+                )))
+            }
+            FieldValidation::Warn | FieldValidation::Strict => Ok(self.twice.clone()),
+        }
+    }
+}
+
+/// Refuses a configuration of another kind or version.
+pub(crate) fn check_gvk(wanted: &Value, api_version: &str, kind: &str) -> Result<(), Error> {
+    let text = |field: &str| wanted.str_at(&[field]).unwrap_or_default();
+    if text("apiVersion") == api_version && text("kind") == kind {
+        return Ok(());
+    }
+    let (group, version) =
+        text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let found = text("kind");
+    Err(Error::BadRequest(format!("invalid object type: {group}/{version}, Kind={found}")))
+}
+
+/// The result of a merge as an object of the kind, defaults included.
+fn into_object(request: &Request<'_>, merged: Value) -> Result<Map, Error> {
+    let Value::Object(object) = merged else {
+        return Err(Error::BadRequest("the configuration is not an object".to_owned()));
+    };
+    let kind = request.kind;
+    let (object, _) = body::into_kind(kind, object, FieldValidation::Ignore).map_err(|detail| {
+        let (group, version) = (&kind.group, &kind.version);
+        Error::BadRequest(format!(
+            "failed to convert merged object at version {group}/{version}, Kind={}: {detail}",
+            kind.kind
+        ))
+    })?;
+    Ok(object)
+}
+
+pub(crate) fn apply_error(request: &Request<'_>, live: Option<&Live>, error: ApplyError) -> Error {
+    match error {
+        ApplyError::Conflicts(conflicts) => {
+            let message = conflicts.to_string();
+            let causes = conflicts
+                .0
+                .iter()
+                .map(|conflict| Cause {
+                    reason: "FieldManagerConflict".into(),
+                    message: conflict.message(),
+                    field: conflict.field(),
+                })
+                .collect();
+            let lines = conflicts.0.iter().take(ADVICE_LINES_MAX);
+            let advice = lines.map(|conflict| advice(request, live, conflict)).collect();
+            Error::ApplyConflict { message, causes, advice }
+        }
+        other => Error::BadRequest(other.to_string()),
+    }
+}
+
+/// What a person needs to decide about a conflict, as a `Warning` header of our own.
+fn advice(request: &Request<'_>, live: Option<&Live>, conflict: &Conflict) -> String {
+    let value = |value: &Option<Value>| match value {
+        None => "absent".to_owned(),
+        // What a Secret holds is nobody's business but its readers'.
+        Some(_) if request.kind.rules.confidential => "(redacted)".to_owned(),
+        Some(value) => String::from_utf8_lossy(&json::to_vec(value)).into_owned(),
+    };
+    let manager = &conflict.manager;
+    let when = live
+        .and_then(|live| live.owners.0.managers().iter().find(|it| it.identity() == *manager))
+        .and_then(|owner| owner.time)
+        .map(|time| format!(" at {}", Time::from_unix_seconds(time)))
+        .unwrap_or_default();
+    let text = format!(
+        "{} {}: {} is {}, set by {manager}{when}; this apply wants {}; force would take the field \
+         from {}",
+        request.kind.resource,
+        request.name,
+        conflict.field(),
+        value(&conflict.live),
+        value(&conflict.wanted),
+        manager.name,
+    );
+    header_text(&text)
+}
+
+/// A `Warning` header with our agent: printable ASCII, quotes escaped, cut to its limit.
+fn header_text(text: &str) -> String {
+    let mut line = String::from("299 windlass \"");
+    for character in text.chars() {
+        match character {
+            '"' => line.push_str("\\\""),
+            '\\' => line.push_str("\\\\"),
+            ' '..='~' => line.push(character),
+            _ => line.push('?'),
+        }
+        if line.len() + 5 >= ADVICE_BYTES_MAX {
+            line.push_str("...");
+            break;
+        }
+    }
+    line.push('"');
+    line
+}

@@ -1,0 +1,235 @@
+//! Bodies: from bytes to an object of the kind that an endpoint serves.
+
+use bytes::Bytes;
+use kinds::{Catalogue, Kind};
+use object::{Map, Value, json, yaml};
+use schema::decode::{self, Unknown};
+
+use crate::error::Error;
+use crate::options::FieldValidation;
+
+/// The form of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Media {
+    /// JSON.
+    #[default]
+    Json,
+    /// YAML.
+    Yaml,
+    /// Protobuf in upstream's envelope.
+    Protobuf,
+}
+
+/// A request's body.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// Its form.
+    pub media: Media,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// How much of a body that cannot be read is shown.
+const SUMMARY_BYTES: usize = 30;
+
+/// Reads a body as an object of `kind`, with defaults filled in and the warnings that its strange
+/// fields deserve.
+pub(crate) fn read(
+    catalogue: &Catalogue,
+    kind: &Kind,
+    body: &Body,
+    validation: FieldValidation,
+) -> Result<(Map, Vec<String>), Error> {
+    let unreadable = |detail: String| {
+        Error::BadRequest(format!(
+            "the object provided is unrecognized (must be of type {}): {detail} ({})",
+            kind.kind,
+            summary(&body.bytes)
+        ))
+    };
+    let (value, strange) = parse(body, validation).map_err(unreadable)?;
+    let Value::Object(object) = value else {
+        let found = json_type(&value);
+        let text = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+             value of type struct {{ APIVersion string; Kind string }}"
+        );
+        return Err(unreadable(text));
+    };
+    check_type(catalogue, kind, &object)?;
+    let (object, mut unknown) = into_kind(kind, object, validation)
+        .map_err(|detail| cannot_be_handled(&kind.kind, &kind.version, kind, &detail))?;
+    unknown.extend(strange);
+    if body.media == Media::Json && unknown.len() > 1 {
+        unknown = decode::in_document_order(&body.bytes, unknown);
+    }
+    match validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let detail = format!("strict decoding error: {}", unknown.join(", "));
+            Err(cannot_be_handled(&kind.kind, &kind.version, kind, &detail))
+        }
+        FieldValidation::Ignore => Ok((object, Vec::new())),
+        FieldValidation::Strict | FieldValidation::Warn => Ok((object, unknown)),
+    }
+}
+
+/// Gives an object the types, defaults and printed form of its kind.
+///
+/// Tells which fields the kind does not know; fails with the text for a value of a wrong type.
+pub(crate) fn into_kind(
+    kind: &Kind,
+    mut object: Map,
+    validation: FieldValidation,
+) -> Result<(Map, Vec<String>), String> {
+    object.insert("kind", Value::String(kind.kind.clone()));
+    object.insert("apiVersion", Value::String(kind.api_version()));
+    let unknown = match validation {
+        FieldValidation::Ignore => Unknown::Drop,
+        FieldValidation::Warn | FieldValidation::Strict => Unknown::Report,
+    };
+    let (value, unknown) =
+        decode::decode(&kind.types, kind.root, Value::Object(object), unknown)
+            .map_err(|error| error.to_string())?;
+    let Value::Object(mut object) = value else {
+        return Err(format!("json: cannot unmarshal into a {}", kind.kind));
+    };
+    (kind.rules.defaults)(&mut object);
+    Ok((kind.print(object), unknown))
+}
+
+/// Reads a body whose kind is checked elsewhere.
+pub(crate) fn parse_plain(body: &Body) -> Result<Value, Error> {
+    parse(body, FieldValidation::Ignore).map(|(value, _)| value).map_err(Error::BadRequest)
+}
+
+fn parse(body: &Body, validation: FieldValidation) -> Result<(Value, Vec<String>), String> {
+    match body.media {
+        Media::Json if validation == FieldValidation::Ignore => {
+            json::parse(&body.bytes).map(|value| (value, Vec::new())).map_err(json_error)
+        }
+        Media::Json => {
+            let (value, twice) = json::parse_merging(&body.bytes).map_err(json_error)?;
+            let twice = twice.into_iter().map(|path| format!("duplicate field \"{path}\""));
+            Ok((value, twice.collect()))
+        }
+        Media::Yaml => yaml::parse_strict(&body.bytes).map_err(|error| error.to_string()),
+        Media::Protobuf => Err("protobuf bodies are not read yet".to_owned()),
+    }
+}
+
+fn json_error(error: json::Error) -> String {
+    format!("couldn't get version/kind; json parse error: {error}")
+}
+
+/// What a body says it is, where that is not the endpoint's kind.
+struct Stranger<'a> {
+    kind: &'a str,
+    api_version: &'a str,
+    /// The kind, if there is one of that name.
+    known: Option<&'a Kind>,
+}
+
+impl<'a> Stranger<'a> {
+    /// `None` if the body says that it is of the endpoint's kind, or does not say.
+    fn of(
+        catalogue: &'a Catalogue,
+        kind: &'a Kind,
+        api_version: &'a str,
+        object: &'a Map,
+    ) -> Option<Stranger<'a>> {
+        let text = |name, default: &'a str| match object.get(name).and_then(Value::as_str) {
+            None | Some("") => default,
+            Some(text) => text,
+        };
+        let found = (text("kind", &kind.kind), text("apiVersion", api_version));
+        if found == (kind.kind.as_str(), api_version) {
+            return None;
+        }
+        let (group, version) = found.1.split_once('/').unwrap_or(("", found.1));
+        let known = catalogue.by_kind(group, version, found.0).map(|known| &**known);
+        Some(Stranger { kind: found.0, api_version: found.1, known })
+    }
+
+    /// Why it cannot be read as `kind`.
+    fn reason(&self, kind: &Kind) -> String {
+        match self.known {
+            Some(known) => unknown_conversion(known, kind),
+            None => format!(
+                "no kind \"{}\" is registered for version \"{}\" in scheme \
+                 \"pkg/api/legacyscheme/scheme.go:30\"",
+                self.kind, self.api_version
+            ),
+        }
+    }
+}
+
+/// Checks that the body says it is of the endpoint's kind, or does not say.
+fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Error> {
+    let expected = kind.api_version();
+    let Some(stranger) = Stranger::of(catalogue, kind, &expected, object) else {
+        return Ok(());
+    };
+    let found = stranger.api_version;
+    if stranger.known.is_some_and(|known| known.kind == kind.kind) {
+        return Err(Error::BadRequest(format!(
+            "the API version in the data ({found}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    let version = found.rsplit('/').next().unwrap_or_default();
+    Err(cannot_be_handled(stranger.kind, version, kind, &stranger.reason(kind)))
+}
+
+/// Checks that a patch did not make another kind of the object.
+pub(crate) fn check_patched_type(
+    catalogue: &Catalogue,
+    kind: &Kind,
+    object: &Map,
+) -> Result<(), String> {
+    let expected = kind.api_version();
+    let stranger = Stranger::of(catalogue, kind, &expected, object);
+    stranger.map_or(Ok(()), |stranger| Err(stranger.reason(kind)))
+}
+
+fn cannot_be_handled(found: &str, version: &str, kind: &Kind, detail: &str) -> Error {
+    Error::BadRequest(format!(
+        "{found} in version \"{version}\" cannot be handled as a {}: {detail}",
+        kind.kind
+    ))
+}
+
+/// Why one kind cannot be read as another.
+fn unknown_conversion(from: &Kind, to: &Kind) -> String {
+    let package = match to.group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    };
+    format!(
+        "converting ({}.{}) to ({package}.{}): unknown conversion",
+        from.version, from.kind, to.kind
+    )
+}
+
+fn summary(bytes: &[u8]) -> String {
+    match bytes {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] => {
+            let shown = &bytes[..bytes.len().min(SUMMARY_BYTES)];
+            let dots = if bytes.len() > SUMMARY_BYTES { " ..." } else { "" };
+            format!("{}{dots}", String::from_utf8_lossy(shown))
+        }
+        _ => bytes.iter().take(SUMMARY_BYTES).map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// What Go's decoder calls a value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,131 @@
+//! The objects that exist from the first start on.
+//!
+//! They are written through the normal write path as manager `kube-apiserver`; what an operator
+//! deleted comes back at the next start, what an operator changed stays changed.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use auth::User;
+use kinds::Kind;
+use object::{Value, json, value};
+use tokio::task::JoinSet;
+
+use crate::body::{Body, Media};
+use crate::error::Error;
+use crate::options::WriteOptions;
+use crate::{Request, Resources};
+
+/// One object a line: API version, resource, object.
+const OBJECTS: &str = include_str!("bootstrap.jsonl");
+/// The address of the API inside a cluster.
+const SERVICE_ADDRESS: &str = "10.0.0.1";
+
+impl Resources {
+    /// Makes sure that every bootstrap object exists; `address` is where the server listens.
+    pub async fn bootstrap(&self, address: SocketAddr) -> Result<(), Error> {
+        let mut namespaces = Vec::new();
+        let mut others = Vec::new();
+        for line in OBJECTS.lines() {
+            let (kind, object) = self.read_line(line)?;
+            if kind.kind == "Namespace" {
+                namespaces.push((kind, object));
+            } else {
+                others.push((kind, object));
+            }
+        }
+        others.extend(self.api_service(address)?);
+        self.make_all(namespaces).await?;
+        self.make_all(others).await
+    }
+
+    /// Makes objects side by side, so that they share the syncs of the store.
+    async fn make_all(&self, objects: Vec<(Arc<Kind>, Value)>) -> Result<(), Error> {
+        let mut tasks = JoinSet::new();
+        for (kind, object) in objects {
+            let resources = self.clone();
+            tasks.spawn(async move { resources.make(&kind, object).await });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.map_err(|error| Error::Internal(error.to_string()))??;
+        }
+        Ok(())
+    }
+
+    async fn make(&self, kind: &Arc<Kind>, object: Value) -> Result<(), Error> {
+        let text = |field| object.str_at(&["metadata", field]).unwrap_or_default().to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        match self.get(kind, &namespace, &name, None).await {
+            Err(Error::NotFound(_)) => {}
+            other => return other.map(|_| ()),
+        }
+        let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
+        let user = User::server();
+        let request = Request {
+            kind,
+            namespace: &namespace,
+            name: "",
+            subresource: "",
+            user: &user,
+            options: &options,
+        };
+        let body = Body { media: Media::Json, bytes: json::to_vec(&object).into() };
+        match self.create(&request, &body).await {
+            Ok(_) | Err(Error::AlreadyExists(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_line(&self, line: &str) -> Result<(Arc<Kind>, Value), Error> {
+        let damaged = || Error::Internal(format!("bootstrap object cannot be read: {line}"));
+        let parsed = json::parse(line.as_bytes()).map_err(|_| damaged())?;
+        let Value::Array(parts) = parsed else { return Err(damaged()) };
+        let [Value::String(api_version), Value::String(resource), object] = parts.as_slice() else {
+            return Err(damaged());
+        };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = self.catalogue.resource(group, version, resource).ok_or_else(damaged)?;
+        Ok((Arc::clone(kind), object.clone()))
+    }
+
+    /// The service that stands for the API itself, and where it really listens.
+    fn api_service(&self, address: SocketAddr) -> Result<Vec<(Arc<Kind>, Value)>, Error> {
+        let port = i64::from(address.port());
+        let ip = if address.ip().is_unspecified() {
+            "127.0.0.1".to_owned()
+        } else {
+            address.ip().to_string()
+        };
+        let service = value!({
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "type": "ClusterIP",
+                "clusterIP": SERVICE_ADDRESS,
+                "clusterIPs": [SERVICE_ADDRESS],
+                "ipFamilies": ["IPv4"],
+                "ipFamilyPolicy": "SingleStack",
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            },
+        });
+        let endpoints = value!({
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            },
+            "subsets": [{
+                "addresses": [{"ip": ip}],
+                "ports": [{"name": "https", "protocol": "TCP", "port": port}],
+            }],
+        });
+        let kind = |resource| {
+            let kind = self.catalogue.resource("", "v1", resource).map(Arc::clone);
+            kind.ok_or_else(|| Error::Internal(format!("{resource} are not served")))
+        };
+        Ok(vec![(kind("services")?, service), (kind("endpoints")?, endpoints)])
+    }
+}

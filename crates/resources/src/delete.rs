@@ -1,0 +1,314 @@
+//! Delete and deletecollection.
+//!
+//! Deletion has two phases where something holds the object: finalizers, a grace period, or the
+//! kind itself. The first phase marks the object, the second removes it; a later write that
+//! removes the last finalizer is the second phase (see `write.rs`). Contract:
+//! `apiserver/pkg/registry/rest/delete.go` and `generic/registry/store.go`.
+
+use std::sync::Arc;
+
+use kinds::Kind;
+use object::time::Time;
+use object::{Map, Value};
+use store::{Change, Expect, Record, Revision};
+
+use crate::error::Error;
+use crate::meta::{self, meta, meta_mut, meta_text};
+use crate::options::{DeleteOptions, ListOptions, Propagation};
+use crate::read::Listed;
+use crate::write::{Draft, Live, WrittenObject};
+use crate::{Request, Resources, kind_subject, subject};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a deletion answers.
+#[derive(Debug)]
+pub enum Deleted {
+    /// The object: still there, or of a kind whose deletion shows it.
+    Object {
+        /// The object.
+        object: WrittenObject,
+        /// Whether it is still there.
+        remains: bool,
+    },
+    /// That it is gone.
+    Gone {
+        /// The object's uid.
+        uid: String,
+    },
+}
+
+/// What the first phase makes of an object.
+enum Phase {
+    /// Nothing holds it.
+    Remove,
+    /// It was marked before, and nothing changes.
+    Unchanged,
+    /// It is marked and stays.
+    Mark(Map),
+    /// It is marked and goes at once.
+    MarkAndRemove(Map),
+}
+
+impl Resources {
+    /// `DELETE` of one object.
+    pub async fn delete(
+        &self,
+        request: &Request<'_>,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        loop {
+            let Some(live) = self.live(request).await? else {
+                return Err(Error::NotFound(subject(request.kind, request.name)));
+            };
+            check_preconditions(request.kind, options, &live)?;
+            self.admission.delete(self, request, live.map()).await?;
+            if let Some(deleted) = self.delete_live(request, options, live).await? {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Deletes what was read; `None` if somebody else was faster.
+    async fn delete_live(
+        &self,
+        request: &Request<'_>,
+        options: &DeleteOptions,
+        live: Live,
+    ) -> Result<Option<Deleted>, Error> {
+        let kind = request.kind;
+        let phase = first_phase(kind, options, &live, self.now());
+        let uid = meta_text(live.map(), "uid").to_owned();
+        let (mut value, mut at) = (live.record.value.clone(), live.record.revision);
+        let remains = match phase {
+            Phase::Unchanged => return Ok(Some(shown(value, Some(at), true))),
+            Phase::Remove => false,
+            Phase::Mark(object) | Phase::MarkAndRemove(object)
+                if options.dry_run =>
+            {
+                let value = self.encode(kind, Draft { object, owners: live.owners });
+                return Ok(Some(shown(value, Some(at), true)));
+            }
+            Phase::Mark(object) => {
+                value = self.encode(kind, Draft { object, owners: live.owners });
+                let change = Change::Put { value: value.clone(), ttl_seconds: None };
+                match self.commit_delete(kind, &live.record, at, change).await? {
+                    Some(revision) => at = revision,
+                    None => return Ok(None),
+                }
+                true
+            }
+            Phase::MarkAndRemove(object) => {
+                value = self.encode(kind, Draft { object, owners: live.owners });
+                let change = Change::Put { value: value.clone(), ttl_seconds: None };
+                match self.commit_delete(kind, &live.record, at, change).await? {
+                    Some(revision) => at = revision,
+                    None => return Ok(None),
+                }
+                false
+            }
+        };
+        if !remains && !options.dry_run {
+            match self.commit_delete(kind, &live.record, at, Change::Delete).await? {
+                Some(revision) => at = revision,
+                None => return Ok(None),
+            }
+        }
+        if remains || kind.rules.returns_deleted {
+            return Ok(Some(shown(value, Some(at), remains)));
+        }
+        Ok(Some(Deleted::Gone { uid }))
+    }
+
+    async fn commit_delete(
+        &self,
+        kind: &Arc<Kind>,
+        record: &Record,
+        at: Revision,
+        change: Change,
+    ) -> Result<Option<Revision>, Error> {
+        let committed =
+            self.store.commit(&kind.collection, &record.name, Expect::At(at), change).await;
+        match committed {
+            Ok(committed) => Ok(Some(committed.revision)),
+            Err(store::Error::Conflict { .. }) => Ok(None),
+            Err(error) => Err(Error::from_store(error, || subject(kind, &record.name))),
+        }
+    }
+
+    /// `DELETE` of a collection: everything that `list` selects. Answers with what was read.
+    pub async fn delete_collection(
+        &self,
+        request: &Request<'_>,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Listed, Error> {
+        let listed = self.list(request.kind, request.namespace, list).await?;
+        for record in &listed.records {
+            let (namespace, name) = record.name.rsplit_once('/').unwrap_or(("", &record.name));
+            let one = Request { namespace, name, ..*request };
+            match self.delete(&one, options).await {
+                Ok(_) | Err(Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
+    }
+}
+
+fn shown(value: bytes::Bytes, revision: Option<Revision>, remains: bool) -> Deleted {
+    Deleted::Object { object: WrittenObject::Stored { value, revision }, remains }
+}
+
+fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> Phase {
+    let old = live.map();
+    let marked = meta(old).contains_key("deletionTimestamp");
+    let mut object = old.clone();
+    meta_mut(&mut object).remove("resourceVersion");
+    set_finalizers(kind, options, &mut object);
+    if (kind.rules.held)(old) {
+        if marked {
+            return Phase::Unchanged;
+        }
+        set_time(&mut object, now);
+        (kind.rules.mark_deleting)(&mut object);
+        return Phase::Mark(object);
+    }
+    let pending = !meta::finalizers(&object).is_empty();
+    match (kind.rules.grace_period)(old, options.grace_period_seconds) {
+        Some(_) if marked && !meta(old).contains_key("deletionGracePeriodSeconds") => {
+            Phase::Unchanged
+        }
+        Some(period) if marked => shorten(object, options, period, now, pending),
+        Some(period) => {
+            let period = if period < 0 { 1 } else { period };
+            count_generation(&mut object);
+            set_time(&mut object, now.saturating_add(period));
+            meta_mut(&mut object).insert("deletionGracePeriodSeconds", Value::Int(period));
+            if pending || period > 0 { Phase::Mark(object) } else { Phase::MarkAndRemove(object) }
+        }
+        None if pending => {
+            mark(&mut object, now);
+            if object_equals(&object, old) { Phase::Unchanged } else { Phase::Mark(object) }
+        }
+        None => Phase::Remove,
+    }
+}
+
+/// A repeated graceful deletion may only shorten the period.
+fn shorten(
+    mut object: Map,
+    options: &DeleteOptions,
+    period: i64,
+    now: i64,
+    pending: bool,
+) -> Phase {
+    let number = |field: &str| meta(&object).get(field).and_then(Value::as_int);
+    let old_period = number("deletionGracePeriodSeconds").unwrap_or(0);
+    if options.grace_period_seconds.is_none() || period >= old_period {
+        return Phase::Unchanged;
+    }
+    let end = meta_text(&object, "deletionTimestamp");
+    let end = Time::parse(end).map_or(now, |time| time.unix_seconds());
+    set_time(&mut object, (end - old_period + period).max(now));
+    meta_mut(&mut object).insert("deletionGracePeriodSeconds", Value::Int(period));
+    if pending || period > 0 { Phase::Mark(object) } else { Phase::MarkAndRemove(object) }
+}
+
+/// Marks an object of a kind without grace.
+fn mark(object: &mut Map, now: i64) {
+    if !meta(object).contains_key("deletionGracePeriodSeconds") {
+        count_generation(object);
+    }
+    let marked = Time::parse(meta_text(object, "deletionTimestamp"));
+    if marked.is_ok_and(|time| time.unix_seconds() <= now) {
+        meta_mut(object).insert("deletionGracePeriodSeconds", Value::Int(0));
+        return;
+    }
+    set_time(object, now);
+    meta_mut(object).insert("deletionGracePeriodSeconds", Value::Int(0));
+}
+
+fn count_generation(object: &mut Map) {
+    let generation = meta(object).get("generation").and_then(Value::as_int).unwrap_or(0);
+    if generation > 0 {
+        meta_mut(object).insert("generation", Value::Int(generation + 1));
+    }
+}
+
+fn set_time(object: &mut Map, unix: i64) {
+    let time = Value::from(Time::from_unix_seconds(unix).to_string());
+    meta_mut(object).insert("deletionTimestamp", time);
+}
+
+fn object_equals(object: &Map, old: &Map) -> bool {
+    let mut old = old.clone();
+    meta_mut(&mut old).remove("resourceVersion");
+    *object == old
+}
+
+/// Puts on the finalizers that the garbage collector waits for, and takes off those it need not.
+fn set_finalizers(kind: &Kind, options: &DeleteOptions, object: &mut Map) {
+    if !kind.rules.garbage_collected {
+        return;
+    }
+    let old = meta::finalizers(object);
+    let has = |name: &str| old.iter().any(|finalizer| finalizer.as_str() == Some(name));
+    let orphan = match (options.orphan_dependents, options.propagation) {
+        (Some(orphan), _) => orphan,
+        (None, Some(policy)) => policy == Propagation::Orphan,
+        (None, None) if has(ORPHAN) => true,
+        (None, None) if has(FOREGROUND) => false,
+        (None, None) => kind.rules.orphan_by_default,
+    };
+    let foreground = match (options.orphan_dependents, options.propagation) {
+        (Some(_), _) => false,
+        (None, Some(policy)) => policy == Propagation::Foreground,
+        (None, None) => has(FOREGROUND) && !orphan,
+    };
+    let mut new: Vec<Value> = old
+        .iter()
+        .filter(|finalizer| !matches!(finalizer.as_str(), Some(ORPHAN | FOREGROUND)))
+        .cloned()
+        .collect();
+    if orphan {
+        new.push(ORPHAN.into());
+    }
+    if foreground {
+        new.push(FOREGROUND.into());
+    }
+    let unchanged = old.len() == new.len() && old.iter().all(|finalizer| new.contains(finalizer));
+    if unchanged {
+        return;
+    }
+    if new.is_empty() {
+        meta_mut(object).remove("finalizers");
+    } else {
+        meta_mut(object).insert("finalizers", Value::Array(new));
+    }
+}
+
+fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Result<(), Error> {
+    let name = meta_text(live.map(), "name");
+    let uid = meta_text(live.map(), "uid");
+    let conflict = |detail| Error::Conflict { subject: kind_subject(kind, name), detail };
+    if let Some(wanted) = options.uid.as_deref()
+        && wanted != uid
+    {
+        return Err(conflict(format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The \
+             object might have been deleted and then recreated"
+        )));
+    }
+    let version = live.record.revision.to_string();
+    if let Some(wanted) = options.resource_version.as_deref()
+        && wanted != version
+    {
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the \
+             ResourceVersion in record ({version}). The object might have been modified"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Who owns which field: the seam between writes and the `apply` crate.
+
+use std::sync::Arc;
+
+use apply::{
+    ConvertError, FieldFilter, FieldSet, ManagedFields, Path, Style, Typing, Versions, Writer,
+    starting_managers,
+};
+use kinds::Kind;
+use kinds::convert::convert;
+use object::{Map, Value};
+
+use crate::error::Error;
+use crate::meta::meta_mut;
+use crate::write::Live;
+use crate::{Request, Resources};
+
+/// The managers of an object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owners(pub ManagedFields);
+
+impl Owners {
+    /// Reads the managed fields of a record.
+    pub(crate) fn read(text: &[u8]) -> Result<Owners, apply::DecodeError> {
+        if text.is_empty() {
+            return Ok(Owners::default());
+        }
+        ManagedFields::parse(text).map(Owners)
+    }
+
+    /// The managed fields as a record and its answers hold them; empty if nobody owns anything.
+    pub(crate) fn to_text(&self, kind: &Kind) -> Vec<u8> {
+        let mut text = Vec::new();
+        if !self.0.is_empty() {
+            let style = if kind.custom { Style::Custom } else { Style::Typed };
+            self.0.write_json(style, &mut text);
+        }
+        text
+    }
+
+    /// The owners of a new object; what the client says about them is taken out of it.
+    pub(crate) fn of_created(
+        resources: &Resources,
+        request: &Request<'_>,
+        object: &mut Map,
+    ) -> Result<Owners, Error> {
+        let supplied = meta_mut(object).remove("managedFields");
+        if !resources.server_side_apply {
+            return Ok(Owners::default());
+        }
+        let start = starting_managers(ManagedFields::new(), supplied.as_ref(), "");
+        let versions = KindVersions::new(resources, request);
+        let new = Value::Object(std::mem::take(object));
+        let writer = writer(request, &versions);
+        let owners = apply::update(None, &new, start, writer, resources.now(), &versions);
+        if let Value::Object(new) = new {
+            *object = new;
+        }
+        Ok(Owners(owners))
+    }
+
+    /// The owners after a PUT or a patch.
+    pub(crate) fn after_update(
+        resources: &Resources,
+        request: &Request<'_>,
+        live: &Live,
+        new: &Value,
+        supplied: Option<&Value>,
+    ) -> Owners {
+        if !resources.server_side_apply {
+            return Owners::default();
+        }
+        let start = starting_managers(live.owners.0.clone(), supplied, request.subresource);
+        let versions = KindVersions::new(resources, request);
+        let writer = writer(request, &versions);
+        let now = resources.now();
+        Owners(apply::update(Some(&live.object), new, start, writer, now, &versions))
+    }
+
+    /// Takes back new times if neither the object nor its owners changed.
+    pub(crate) fn keep_times(&mut self, old: &Owners) {
+        self.0 = std::mem::take(&mut self.0).without_new_times(&old.0);
+    }
+}
+
+/// Who writes, as the owners' list names them.
+pub(crate) fn writer<'a>(request: &'a Request<'_>, versions: &'a KindVersions<'_>) -> Writer<'a> {
+    Writer {
+        name: &request.options.manager,
+        api_version: &versions.api_version,
+        subresource: request.subresource,
+    }
+}
+
+/// The versions of one kind, as the engine asks for them.
+pub(crate) struct KindVersions<'a> {
+    resources: &'a Resources,
+    kind: &'a Arc<Kind>,
+    api_version: object::Text,
+    filter: Option<FieldFilter>,
+}
+
+impl<'a> KindVersions<'a> {
+    pub(crate) fn new(resources: &'a Resources, request: &Request<'a>) -> KindVersions<'a> {
+        let paths = (request.kind.rules.reset_fields)(request.subresource);
+        let filter = (!paths.is_empty()).then(|| {
+            let paths = paths.iter().map(|path| Path::fields(path.iter().copied()));
+            FieldFilter::Exclude(FieldSet::from_paths(paths))
+        });
+        let api_version = request.kind.api_version();
+        KindVersions { resources, kind: request.kind, api_version, filter }
+    }
+
+    fn version(&self, api_version: &str) -> Option<&Arc<Kind>> {
+        if api_version == self.api_version {
+            return Some(self.kind);
+        }
+        self.resources.catalogue.kinds().iter().find(|kind| {
+            kind.collection == self.kind.collection && kind.api_version() == api_version
+        })
+    }
+}
+
+impl Versions for KindVersions<'_> {
+    fn typing(&self, api_version: &str) -> Option<Typing<'_>> {
+        self.version(api_version).map(|kind| Typing { types: &kind.types, root: kind.root })
+    }
+
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, ConvertError> {
+        let (Some(from), Some(to), Value::Object(object)) =
+            (self.version(from), self.version(to), object)
+        else {
+            return Err(ConvertError { message: format!("cannot convert from {from} to {to}") });
+        };
+        Ok(Value::Object(convert(from, to, object.clone())))
+    }
+
+    fn reset_fields(&self, api_version: &str) -> Option<&FieldFilter> {
+        self.filter.as_ref().filter(|_| self.version(api_version).is_some())
+    }
+}

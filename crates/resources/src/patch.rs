@@ -1,0 +1,175 @@
+//! The patches besides apply: read once, applied as often as a write is retried.
+
+use apply::patch::json_patch::JsonPatch;
+use apply::patch::{PatchError, go_text, merge_patch, strategic};
+use kinds::{Catalogue, Kind};
+use object::field::{FieldError, Path};
+use object::{Map, Value, json};
+use schema::{TypeId, Types};
+
+use crate::body;
+use crate::error::{Error, Subject};
+use crate::meta::meta_mut;
+use crate::options::FieldValidation;
+use crate::write::Live;
+
+/// The types of `PATCH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// RFC 6902.
+    Json,
+    /// RFC 7386.
+    Merge,
+    /// Upstream's own merge, which knows list keys.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchType {
+    /// The patch of this media type.
+    pub fn of_media_type(media_type: &str) -> Option<PatchType> {
+        match media_type {
+            "application/json-patch+json" => Some(PatchType::Json),
+            "application/merge-patch+json" => Some(PatchType::Merge),
+            "application/strategic-merge-patch+json" => Some(PatchType::Strategic),
+            "application/apply-patch+yaml" => Some(PatchType::Apply),
+            _ => None,
+        }
+    }
+
+    /// Reads a patch of this type.
+    pub(crate) fn read(self, bytes: &[u8]) -> Result<Patch, Error> {
+        let undecodable =
+            |detail: String| Error::BadRequest(format!("error decoding patch: {detail}"));
+        // An empty body changes nothing.
+        if bytes.is_empty() && self != PatchType::Json {
+            return Ok(Patch::new(Content::Merge(Map::new()), bytes, Vec::new()));
+        }
+        let (value, twice) =
+            json::parse_strict(bytes).map_err(|error| undecodable(error.to_string()))?;
+        let mut strange: Vec<String> =
+            twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        let content = match self {
+            PatchType::Json => {
+                strange = strange.into_iter().map(|text| format!("json patch {text}")).collect();
+                let patch = JsonPatch::read(value).map_err(patch_error)?;
+                strange.extend(patch.unknown_fields().iter().cloned());
+                Content::Json(patch)
+            }
+            PatchType::Merge => {
+                merge_patch::check(&value).map_err(patch_error)?;
+                match value {
+                    Value::Object(patch) => Content::Merge(patch),
+                    _ => Content::Merge(Map::new()),
+                }
+            }
+            PatchType::Strategic | PatchType::Apply => Content::Strategic(value),
+        };
+        Ok(Patch::new(content, bytes, strange))
+    }
+}
+
+/// A patch that has been read.
+pub(crate) struct Patch {
+    content: Content,
+    /// Whether the managed fields must be in the document that the patch is applied to.
+    sees_managed_fields: bool,
+    /// Fields of the patch itself that mean nothing or stand twice.
+    strange: Vec<String>,
+}
+
+enum Content {
+    Json(JsonPatch),
+    Merge(Map),
+    Strategic(Value),
+}
+
+impl Patch {
+    fn new(content: Content, bytes: &[u8], strange: Vec<String>) -> Patch {
+        // Ownership is only laid out as a tree for patches that can reach it. A JSON patch reaches
+        // it through a parent as well, and escapes may hide its name.
+        let contains = |needle: &[u8]| bytes.windows(needle.len()).any(|part| part == needle);
+        let sees_managed_fields = contains(b"managedFields")
+            || contains(b"\\u")
+            || (matches!(content, Content::Json(_))
+                && (contains(b"\"/metadata\"") || contains(b"\"\"")));
+        Patch { content, sees_managed_fields, strange }
+    }
+
+    /// What the patch makes of a document that is not stored in this form.
+    pub(crate) fn apply_plain(
+        &self,
+        types: &Types,
+        root: TypeId,
+        document: Value,
+    ) -> Result<Value, Error> {
+        match &self.content {
+            Content::Json(patch) => patch.apply(document).map_err(patch_error),
+            Content::Merge(patch) => Ok(merge_patch::apply(document, patch)),
+            Content::Strategic(patch) => {
+                strategic::apply(types, root, document, patch).map_err(patch_error)
+            }
+        }
+    }
+
+    /// What the patch makes of an object, what it says about managed fields, and warnings.
+    pub(crate) fn apply(
+        &self,
+        catalogue: &Catalogue,
+        kind: &Kind,
+        live: &Live,
+        validation: FieldValidation,
+    ) -> Result<(Map, Option<Value>, Vec<String>), Error> {
+        let mut document = live.object.clone();
+        if self.sees_managed_fields
+            && let (Some(fields), Value::Object(document)) = (live.owners.0.encode(), &mut document)
+        {
+            meta_mut(document).insert("managedFields", fields);
+        }
+        let patched = self.apply_plain(&kind.types, kind.root, document)?;
+        let shown = match &self.content {
+            Content::Strategic(patch) => go_text(patch),
+            Content::Json(_) | Content::Merge(_) => {
+                String::from_utf8_lossy(&json::to_vec(&patched)).into_owned()
+            }
+        };
+        let Value::Object(mut object) = patched else {
+            let found = body::json_type(&patched);
+            let text = format!("json: cannot unmarshal {found} into a {}", kind.kind);
+            return Err(refused(&shown, text));
+        };
+        body::check_patched_type(catalogue, kind, &object)
+            .map_err(|detail| refused(&shown, detail))?;
+        let supplied = meta_mut(&mut object).remove("managedFields");
+        let supplied = supplied.filter(|_| self.sees_managed_fields);
+        let (object, mut unknown) = body::into_kind(kind, object, validation)
+            .map_err(|detail| refused(&shown, detail))?;
+        unknown.extend(self.strange.iter().cloned());
+        match validation {
+            FieldValidation::Strict if !unknown.is_empty() => {
+                let detail = format!("strict decoding error: {}", unknown.join(", "));
+                Err(refused(&shown, detail))
+            }
+            FieldValidation::Ignore => Ok((object, supplied, Vec::new())),
+            FieldValidation::Strict | FieldValidation::Warn => Ok((object, supplied, unknown)),
+        }
+    }
+}
+
+/// The patched document is no object of the kind.
+fn refused(shown: &str, detail: String) -> Error {
+    let root = Path::root();
+    let error = FieldError::invalid(&root.field("patch"), &Value::from(shown), detail);
+    Error::Invalid { subject: Subject::default(), errors: vec![error] }
+}
+
+fn patch_error(error: PatchError) -> Error {
+    match error {
+        PatchError::Undecodable(text) => Error::BadRequest(format!("error decoding patch: {text}")),
+        PatchError::BadFormat(text) => Error::BadRequest(text.to_owned()),
+        error @ PatchError::TooManyOperations { .. } => Error::TooLarge(error.to_string()),
+        PatchError::NotApplicable(_) => Error::Unprocessable,
+        PatchError::Misfit(text) => Error::BadRequest(text),
+    }
+}

@@ -1,0 +1,559 @@
+//! Create, replace, patch and apply.
+//!
+//! Every write passes the same steps, in this order:
+//!
+//! 1. the current object is read,
+//! 2. the request says what it should become: the body itself, or a patch of the current object,
+//! 3. ownership of each field is recorded ([`crate::ownership`]),
+//! 4. admission may change or refuse it,
+//! 5. what clients cannot set is restored, the kind's own rules shape and validate it,
+//! 6. nothing changed? then the current object is the answer and nothing is written,
+//! 7. it is committed if the object is still the one read in step 1, else everything starts over,
+//!    unless the client named a version.
+
+use std::sync::Arc;
+
+use auth::{Attributes, Decision, authorize};
+use bytes::Bytes;
+use kinds::convert::convert;
+use kinds::{Kind, validation};
+use object::field::{FieldError, Path};
+use object::{Map, Value};
+use store::{Change, Expect, Record, Revision};
+
+use crate::body::{self, Body};
+use crate::error::Error;
+use crate::meta::{self, meta, meta_mut, meta_text};
+use crate::ownership::Owners;
+use crate::patch::PatchType;
+use crate::read::store_name;
+use crate::record::{self, Stored};
+use crate::{Request, Resources, ids, kind_subject, subject};
+
+/// Names tried for an object with `generateName`.
+const GENERATED_NAMES_MAX: usize = 8;
+
+/// What a write answers.
+#[derive(Debug)]
+pub struct Written {
+    /// The object after the write.
+    pub object: WrittenObject,
+    /// Whether it is new.
+    pub created: bool,
+    /// Advice for the client.
+    pub warnings: Vec<String>,
+}
+
+/// An object after a write.
+#[derive(Debug)]
+pub enum WrittenObject {
+    /// As it is stored; without a revision if it never was (a dry run that creates).
+    Stored {
+        /// The encoded record.
+        value: Bytes,
+        /// Its revision.
+        revision: Option<Revision>,
+    },
+    /// Something that is not stored in this form, such as a Scale.
+    Virtual(Map),
+}
+
+/// A stored object, taken apart for a write.
+pub(crate) struct Live {
+    /// The object in the version of the request, without managed fields. It is a map.
+    pub object: Value,
+    /// Who owns its fields.
+    pub owners: Owners,
+    /// What is stored.
+    pub record: Record,
+}
+
+impl Live {
+    /// The object as the map it is.
+    pub(crate) fn map(&self) -> &Map {
+        self.object.as_object().expect("a live object is made of a map")
+    }
+}
+
+/// What an object should become.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    /// The object without managed fields.
+    pub object: Map,
+    /// Who owns its fields.
+    pub owners: Owners,
+}
+
+/// What became of an attempt to write.
+pub(crate) enum Attempt {
+    Done(Written),
+    /// Somebody else was faster: read again.
+    Stale,
+}
+
+impl Resources {
+    /// `POST`: makes a new object.
+    pub async fn create(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
+        let (mut object, warnings) =
+            body::read(self.catalogue, request.kind, body, request.options.validation)?;
+        check_namespace(request, &mut object)?;
+        let body_name = meta_text(&object, "name");
+        if !request.name.is_empty() && body_name != request.name {
+            check_name(request, &mut object)?;
+        }
+        meta::wipe_system_fields(&mut object);
+        if !meta_text(&object, "resourceVersion").is_empty() {
+            let text = "resourceVersion should not be set on objects to be created";
+            return Err(Error::BadRequest(text.to_owned()));
+        }
+        self.create_object(request, object, warnings).await
+    }
+
+    /// Makes a new object out of a body that has been read.
+    pub(crate) async fn create_object(
+        &self,
+        request: &Request<'_>,
+        mut object: Map,
+        mut warnings: Vec<String>,
+    ) -> Result<Written, Error> {
+        let repeated = meta::dedup_owner_references(&mut object);
+        if !repeated.is_empty() {
+            warnings.push(meta::duplicate_owners_warning(&repeated));
+        }
+        let owners = Owners::of_created(self, request, &mut object)?;
+        self.create_draft(request, Draft { object, owners }, warnings).await
+    }
+
+    /// Makes a new object whose owners are known.
+    pub(crate) async fn create_draft(
+        &self,
+        request: &Request<'_>,
+        mut draft: Draft,
+        mut warnings: Vec<String>,
+    ) -> Result<Written, Error> {
+        self.admission.mutate(self, request, &mut draft.object, None).await?;
+        let base = meta_text(&draft.object, "generateName").to_owned();
+        if !meta_text(&draft.object, "name").is_empty() || base.is_empty() {
+            let object = self.create_named(request, draft, &mut warnings).await?;
+            return Ok(Written { object, created: true, warnings });
+        }
+        let mut name = String::new();
+        for _ in 0..GENERATED_NAMES_MAX {
+            let mut attempt = draft.clone();
+            name = ids::generated_name(&base);
+            meta_mut(&mut attempt.object).insert("name", Value::from(name.as_str()));
+            match self.create_named(request, attempt, &mut warnings).await {
+                Ok(object) => return Ok(Written { object, created: true, warnings }),
+                Err(Error::AlreadyExists(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::NoUniqueName(subject(request.kind, &name)))
+    }
+
+    async fn create_named(
+        &self,
+        request: &Request<'_>,
+        mut draft: Draft,
+        warnings: &mut Vec<String>,
+    ) -> Result<WrittenObject, Error> {
+        self.shape_new(request.kind, &mut draft.object)?;
+        warnings.extend((request.kind.rules.warnings)(&draft.object, None));
+        self.admission.validate(self, request, &draft.object, None).await?;
+        let name = meta_text(&draft.object, "name").to_owned();
+        self.commit_new(request, &name, draft).await
+    }
+
+    /// Gives a new object its identity, lets its kind shape it, and validates it.
+    fn shape_new(&self, kind: &Kind, object: &mut Map) -> Result<(), Error> {
+        meta::fill_system_fields(object, ids::uuid(), self.now_text());
+        meta_mut(object).remove("generation");
+        (kind.rules.prepare_create)(object);
+        if let Some(generation) = kind.rules.generation.first() {
+            meta_mut(object).insert("generation", Value::Int(generation));
+        }
+        (kind.rules.stamp)(object, None, "", &self.now_text());
+        *object = kind.print(std::mem::take(object));
+        let mut errors = validation::meta::validate_create(kind, object);
+        errors.extend((kind.rules.validate)(object, None, ""));
+        refuse_invalid(kind, object, errors)
+    }
+
+    async fn commit_new(
+        &self,
+        request: &Request<'_>,
+        name: &str,
+        draft: Draft,
+    ) -> Result<WrittenObject, Error> {
+        let kind = request.kind;
+        let key = store_name(kind, request.namespace, name);
+        let value = self.encode(kind, draft);
+        if request.options.dry_run {
+            let exists = self.store.get(&kind.collection, &key).await;
+            return match exists.map_err(|error| Error::from_store(error, || subject(kind, name)))? {
+                Some(record) => Err(exists_already(kind, name, &record)),
+                None => Ok(WrittenObject::Stored { value, revision: None }),
+            };
+        }
+        let ttl_seconds = kind.rules.ttl_seconds;
+        let change = Change::Put { value: value.clone(), ttl_seconds };
+        match self.store.commit(&kind.collection, &key, Expect::Absent, change).await {
+            Ok(committed) => {
+                Ok(WrittenObject::Stored { value, revision: Some(committed.revision) })
+            }
+            Err(store::Error::Conflict { current: Some(record) }) => {
+                Err(exists_already(kind, name, &record))
+            }
+            Err(error) => Err(Error::from_store(error, || subject(kind, name))),
+        }
+    }
+
+    /// `PUT`: replaces an object.
+    pub async fn update(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
+        let kind = request.kind;
+        let (mut object, warnings) =
+            body::read(self.catalogue, kind, body, request.options.validation)?;
+        check_name(request, &mut object)?;
+        check_namespace(request, &mut object)?;
+        let supplied = meta_mut(&mut object).remove("managedFields");
+        loop {
+            let Some(live) = self.live(request).await? else {
+                return self.create_by_update(request, object, supplied, warnings).await;
+            };
+            let given = check_version(kind, &mut object, &live)?;
+            check_uid(kind, &object, &live)?;
+            let new = object.clone();
+            match self.replace(request, &live, new, supplied.clone(), warnings.clone()).await? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Stale if given == Given::Version => {
+                    return Err(Error::modified(subject(kind, request.name)));
+                }
+                Attempt::Stale => {
+                    meta_mut(&mut object).remove("resourceVersion");
+                }
+            }
+        }
+    }
+
+    async fn create_by_update(
+        &self,
+        request: &Request<'_>,
+        mut object: Map,
+        supplied: Option<Value>,
+        warnings: Vec<String>,
+    ) -> Result<Written, Error> {
+        let kind = request.kind;
+        if !kind.rules.create_on_update || !request.subresource.is_empty() {
+            return Err(Error::NotFound(subject(kind, request.name)));
+        }
+        self.may_create(request)?;
+        meta::wipe_system_fields(&mut object);
+        meta_mut(&mut object).remove("resourceVersion");
+        if let Some(supplied) = supplied {
+            meta_mut(&mut object).insert("managedFields", supplied);
+        }
+        self.create_object(request, object, warnings).await
+    }
+
+    /// `PATCH` of any type but apply.
+    pub async fn patch(
+        &self,
+        request: &Request<'_>,
+        patch_type: PatchType,
+        body: &Body,
+    ) -> Result<Written, Error> {
+        let kind = request.kind;
+        let patch = patch_type.read(&body.bytes)?;
+        loop {
+            let Some(live) = self.live(request).await? else {
+                return Err(Error::NotFound(subject(kind, request.name)));
+            };
+            let (mut object, supplied, warnings) =
+                patch.apply(self.catalogue, kind, &live, request.options.validation)?;
+            check_name(request, &mut object)?;
+            check_namespace(request, &mut object)?;
+            // A version that the patch sets differs from the current one as soon as somebody else
+            // was faster; without one the patch is simply applied again.
+            check_version(kind, &mut object, &live)?;
+            check_uid(kind, &object, &live)?;
+            match self.replace(request, &live, object, supplied, warnings).await? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Stale => {}
+            }
+        }
+    }
+
+    /// Replaces a live object by what a PUT or a patch makes of it.
+    pub(crate) async fn replace(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        mut object: Map,
+        supplied: Option<Value>,
+        mut warnings: Vec<String>,
+    ) -> Result<Attempt, Error> {
+        let repeated = meta::dedup_owner_references(&mut object);
+        if !repeated.is_empty() {
+            warnings.push(meta::duplicate_owners_warning(&repeated));
+        }
+        let new = Value::Object(object);
+        let owners = Owners::after_update(self, request, live, &new, supplied.as_ref());
+        let Value::Object(object) = new else { unreachable!("it was made of a map just above") };
+        self.finish_update(request, live, Draft { object, owners }, warnings).await
+    }
+
+    /// From a draft whose owners are known to the commit: steps 4 to 7.
+    pub(crate) async fn finish_update(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        mut draft: Draft,
+        mut warnings: Vec<String>,
+    ) -> Result<Attempt, Error> {
+        let (kind, old) = (request.kind, live.map());
+        self.admission.mutate(self, request, &mut draft.object, Some(old)).await?;
+        self.shape_changed(request, live, &mut draft.object)?;
+        warnings.extend((kind.rules.warnings)(&draft.object, Some(old)));
+        self.admission.validate(self, request, &draft.object, Some(old)).await?;
+        if draft.object == *old {
+            draft.owners.keep_times(&live.owners);
+        }
+        let finished = is_finished(kind, &draft.object, old);
+        let value = self.encode(kind, draft);
+        let revision = live.record.revision;
+        if request.options.dry_run || (value == live.record.value && !finished) {
+            let object = WrittenObject::Stored { value, revision: Some(revision) };
+            return Ok(Attempt::Done(Written { object, created: false, warnings }));
+        }
+        let change = if finished {
+            Change::Delete
+        } else {
+            Change::Put { value: value.clone(), ttl_seconds: kind.rules.ttl_seconds }
+        };
+        let committed = self
+            .store
+            .commit(&kind.collection, &live.record.name, Expect::At(revision), change)
+            .await;
+        match committed {
+            Ok(committed) => {
+                let revision = if finished { revision } else { committed.revision };
+                let object = WrittenObject::Stored { value, revision: Some(revision) };
+                Ok(Attempt::Done(Written { object, created: false, warnings }))
+            }
+            Err(store::Error::Conflict { .. }) => Ok(Attempt::Stale),
+            Err(error) => Err(Error::from_store(error, || subject(kind, request.name))),
+        }
+    }
+
+    /// Restores what clients cannot change, lets the kind shape the object, and validates it.
+    fn shape_changed(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        object: &mut Map,
+    ) -> Result<(), Error> {
+        let (kind, old) = (request.kind, live.map());
+        meta::keep_system_fields(object, old);
+        (kind.rules.prepare_update)(object, old, request.subresource);
+        (kind.rules.stamp)(object, Some(old), request.subresource, &self.now_text());
+        *object = kind.print(std::mem::take(object));
+        count_generation(kind, request.subresource, object, old);
+        let mut errors = validation::meta::validate_update(kind, object, old);
+        errors.extend((kind.rules.validate)(object, Some(old), request.subresource));
+        refuse_invalid(kind, object, errors)
+    }
+
+    /// Reads the object that a write is about.
+    pub(crate) async fn live(&self, request: &Request<'_>) -> Result<Option<Live>, Error> {
+        let kind = request.kind;
+        let key = store_name(kind, request.namespace, request.name);
+        let record = self
+            .store
+            .get(&kind.collection, &key)
+            .await
+            .map_err(|error| Error::from_store(error, || subject(kind, request.name)))?;
+        record.map(|record| self.take_apart(kind, record)).transpose()
+    }
+
+    /// Takes a record apart, converting it to the version of `kind`.
+    pub(crate) fn take_apart(&self, kind: &Arc<Kind>, record: Record) -> Result<Live, Error> {
+        let damaged = || {
+            Error::Internal(format!(
+                "the record {}{} cannot be read; restore it from a backup",
+                kind.collection, record.name
+            ))
+        };
+        let stored = Stored::new(&record.value).map_err(|_| damaged())?;
+        let tree = stored.tree(Some(record.revision)).map_err(|_| damaged())?;
+        let owners = Owners::read(stored.managed_fields()).map_err(|_| damaged())?;
+        let object = Value::Object(self.served_tree(kind, tree));
+        Ok(Live { object, owners, record })
+    }
+
+    /// A stored tree as an object of `kind`.
+    pub fn served_tree(&self, kind: &Arc<Kind>, mut tree: Map) -> Map {
+        let stored = self.stored_kind(kind);
+        tree.insert("kind", Value::String(stored.kind.clone()));
+        tree.insert("apiVersion", Value::String(stored.api_version()));
+        if Arc::ptr_eq(stored, kind) { tree } else { convert(stored, kind, tree) }
+    }
+
+    pub(crate) fn encode(&self, kind: &Arc<Kind>, draft: Draft) -> Bytes {
+        let stored = self.stored_kind(kind);
+        let object = if Arc::ptr_eq(stored, kind) {
+            draft.object
+        } else {
+            convert(kind, stored, draft.object)
+        };
+        record::encode(stored, &object, &draft.owners.to_text(kind))
+    }
+
+    /// Whether the user of a request may create what it would create.
+    pub(crate) fn may_create(&self, request: &Request<'_>) -> Result<(), Error> {
+        let kind = request.kind;
+        let attributes = Attributes::Resource {
+            verb: "create",
+            group: &kind.group,
+            resource: &kind.resource,
+            namespace: request.namespace,
+            name: request.name,
+        };
+        if authorize(request.user, attributes) == Decision::Allow {
+            return Ok(());
+        }
+        let scope = if request.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace \"{}\"", request.namespace)
+        };
+        Err(Error::Forbidden {
+            subject: subject(kind, request.name),
+            detail: format!(
+                "User \"{}\" cannot create resource \"{}\" in API group \"{}\" {scope}",
+                request.user.name, kind.resource, kind.group
+            ),
+            causes: Vec::new(),
+        })
+    }
+}
+
+fn exists_already(kind: &Kind, name: &str, record: &Record) -> Error {
+    let deleting = Stored::new(&record.value).is_ok_and(|stored| stored.is_deleting());
+    let subject = subject(kind, name);
+    if deleting { Error::BeingDeleted(subject) } else { Error::AlreadyExists(subject) }
+}
+
+fn refuse_invalid(kind: &Kind, object: &Map, errors: Vec<FieldError>) -> Result<(), Error> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let subject = kind_subject(kind, meta_text(object, "name"));
+    Err(Error::Invalid { subject, errors })
+}
+
+/// Whether a deletion that waited for finalizers is over.
+fn is_finished(kind: &Kind, new: &Map, old: &Map) -> bool {
+    let old_meta = meta(old);
+    let grace = old_meta.get("deletionGracePeriodSeconds").and_then(Value::as_int).unwrap_or(0);
+    old_meta.contains_key("deletionTimestamp")
+        && grace == 0
+        && meta::finalizers(new).is_empty()
+        && !(kind.rules.held)(new)
+}
+
+fn count_generation(kind: &Kind, subresource: &str, new: &mut Map, old: &Map) {
+    if kind.rules.generation.counts(new, old, subresource) {
+        let generation = meta(old).get("generation").and_then(Value::as_int).unwrap_or(0);
+        meta_mut(new).insert("generation", Value::Int(generation + 1));
+    }
+}
+
+/// Checks the name of a body against the path.
+pub(crate) fn check_name(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
+    let found = meta_text(object, "name");
+    if found.is_empty() {
+        return Err(Error::BadRequest(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            request.name
+        )));
+    }
+    if found != request.name {
+        return Err(Error::BadRequest(format!(
+            "the name of the object ({found}) does not match the name on the URL ({})",
+            request.name
+        )));
+    }
+    Ok(())
+}
+
+/// Checks the namespace of a body against the path, and fills it in.
+pub(crate) fn check_namespace(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
+    let found = meta_text(object, "namespace");
+    if !request.kind.namespaced {
+        // Validation tells that the field is not allowed here.
+        return Ok(());
+    }
+    if found.is_empty() {
+        let namespace = Value::from(request.namespace);
+        meta_mut(object).insert("namespace", namespace);
+    } else if found != request.namespace {
+        let text =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Error::BadRequest(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether the client named the version that it wants to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    Version,
+    Nothing,
+}
+
+/// Checks the version that a body names, and fills in the current one.
+pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Result<Given, Error> {
+    let found = meta_text(object, "resourceVersion");
+    let name = meta_text(live.map(), "name");
+    let version: u64 = if found.is_empty() {
+        0
+    } else {
+        found.parse().map_err(|_| {
+            let quoted = object::field::quote(found);
+            Error::BadRequest(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+        })?
+    };
+    if version == 0 {
+        if !kind.rules.unconditional_update {
+            let root = Path::root();
+            let metadata = root.field("metadata");
+            let detail = "must be specified for an update";
+            let error =
+                FieldError::invalid(&metadata.field("resourceVersion"), &Value::Int(0), detail);
+            return Err(Error::Invalid { subject: subject(kind, name), errors: vec![error] });
+        }
+        let current = Value::from(live.record.revision.to_string());
+        meta_mut(object).insert("resourceVersion", current);
+        return Ok(Given::Nothing);
+    }
+    if version != live.record.revision.0 {
+        return Err(Error::modified(subject(kind, name)));
+    }
+    Ok(Given::Version)
+}
+
+fn check_uid(kind: &Kind, object: &Map, live: &Live) -> Result<(), Error> {
+    let (found, stored) = (meta_text(object, "uid"), meta_text(live.map(), "uid"));
+    if found.is_empty() || found == stored {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        subject: subject(kind, meta_text(live.map(), "name")),
+        detail: format!(
+            "StorageError: invalid object, Code: 4, Key: {}{}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {found}, UID in object \
+             meta: {stored}",
+            kind.collection, live.record.name
+        ),
+    })
+}

@@ -1,0 +1,345 @@
+//! Discovery: which groups, versions and resources there are, in every form clients ask for.
+//!
+//! Documents are built on first use and kept.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use kinds::{Catalogue, Group, Kind, Subresource};
+use object::{Map, Value, json, value};
+use ring::digest::{self, digest};
+
+use crate::answer::{self, Failure};
+use crate::body::Body;
+use crate::negotiate::{self, Offer, Representation, Stream};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const OFFER: Offer = Offer { tables: false, protobuf: false, stream: Stream::No };
+
+/// The discovery documents.
+pub(crate) struct Discovery {
+    catalogue: &'static Catalogue,
+    address: SocketAddr,
+    core: OnceLock<Tagged>,
+    groups: OnceLock<Tagged>,
+}
+
+/// A document and the tag that tells whether a client has it already.
+struct Tagged {
+    text: Bytes,
+    etag: HeaderValue,
+}
+
+impl Discovery {
+    pub(crate) fn new(catalogue: &'static Catalogue, address: SocketAddr) -> Discovery {
+        Discovery { catalogue, address, core: OnceLock::new(), groups: OnceLock::new() }
+    }
+
+    /// Answers a discovery path; `None` if the path is none.
+    pub(crate) fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &hyper::HeaderMap,
+    ) -> Option<Response<Body>> {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        if !matches!(parts.as_slice(), ["api"] | ["api", _] | ["apis"] | ["apis", _] | ["apis", _, _])
+        {
+            return None;
+        }
+        let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        if *method != Method::GET {
+            return Some(Failure::method_not_allowed().answer(accept, false));
+        }
+        let document = match parts.as_slice() {
+            ["api"] | ["apis"] if wants_aggregated(accept) => {
+                return Some(self.aggregated(parts[0], headers));
+            }
+            ["api"] => Some(self.core_versions()),
+            ["apis"] => Some(self.group_list()),
+            ["api", version] => self.resource_list("", version),
+            ["apis", group] => self.group(group).map(|group| {
+                let mut document = group_document(group);
+                document.insert("kind", "APIGroup".into());
+                document.insert("apiVersion", "v1".into());
+                document
+            }),
+            ["apis", group, version] => self.resource_list(group, version),
+            _ => None,
+        };
+        let representation = match negotiate::accept(accept, OFFER) {
+            Ok(representation) => representation,
+            Err(refused) => {
+                let failure = Failure::new(406, "NotAcceptable", refused.message());
+                return Some(failure.answer(accept, false));
+            }
+        };
+        Some(match document {
+            Some(document) => respond(document, representation),
+            None if self.knows_group(&parts) => Failure::no_such_resource().answer(accept, false),
+            None => answer::page_not_found(),
+        })
+    }
+
+    fn knows_group(&self, parts: &[&str]) -> bool {
+        match parts {
+            ["api", _] => true,
+            ["apis", group, _] => self.group(group).is_some(),
+            _ => false,
+        }
+    }
+
+    fn group(&self, name: &str) -> Option<&'static Group> {
+        self.catalogue.groups().iter().find(|group| group.name == name && !name.is_empty())
+    }
+
+    fn core_versions(&self) -> Map {
+        let address = self.address.to_string();
+        object(value!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [
+                {"clientCIDR": "0.0.0.0/0", "serverAddress": address}
+            ],
+        }))
+    }
+
+    fn group_list(&self) -> Map {
+        let groups = self.catalogue.groups().iter().filter(|group| !group.name.is_empty());
+        let groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
+        object(value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+    }
+
+    fn resource_list(&self, group: &str, version: &str) -> Option<Map> {
+        let kinds: Vec<&Kind> = self.kinds_of(group, version).collect();
+        let group_version = kinds.first()?.api_version();
+        let mut resources = Vec::new();
+        for kind in kinds {
+            resources.push(resource_document(self.catalogue, kind));
+            let nested = kind.subresources.iter();
+            resources.extend(nested.map(|nested| subresource_document(kind, nested)));
+        }
+        let mut document = object(value!({
+            "kind": "APIResourceList",
+            "groupVersion": (group_version.as_str()),
+            "resources": resources,
+        }));
+        if !group.is_empty() {
+            document.insert("apiVersion", "v1".into());
+        }
+        Some(document)
+    }
+
+    fn kinds_of(&self, group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
+        let wanted = (group.to_owned(), version.to_owned());
+        self.catalogue
+            .kinds()
+            .iter()
+            .filter(move |kind| kind.group == wanted.0 && kind.version == wanted.1)
+            .map(|kind| &**kind)
+    }
+
+    fn aggregated(&self, prefix: &str, headers: &hyper::HeaderMap) -> Response<Body> {
+        let document = match prefix {
+            "api" => self.core.get_or_init(|| self.aggregate(|group| group.name.is_empty())),
+            _ => self.groups.get_or_init(|| self.aggregate(|group| !group.name.is_empty())),
+        };
+        let known = headers.get(header::IF_NONE_MATCH) == Some(&document.etag);
+        let mut answer = if known {
+            Response::new(Body::empty())
+        } else {
+            Response::new(Body::full(document.text.clone()))
+        };
+        if known {
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        let headers = answer.headers_mut();
+        headers.insert(header::ETAG, document.etag.clone());
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+        if !known {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+        }
+        answer
+    }
+
+    fn aggregate(&self, belongs: impl Fn(&Group) -> bool) -> Tagged {
+        let mut items = Vec::new();
+        for group in self.catalogue.groups().iter().filter(|group| belongs(group)) {
+            let mut metadata = Map::new();
+            if !group.name.is_empty() {
+                metadata.insert("name", Value::String(group.name.clone()));
+            }
+            let versions: Vec<Value> = group
+                .versions
+                .iter()
+                .map(|version| {
+                    let kinds = self.kinds_of(&group.name, version);
+                    let resources: Vec<Value> = kinds.map(aggregated_resource).collect();
+                    value!({
+                        "version": (version.as_str()),
+                        "resources": resources,
+                        "freshness": "Current",
+                    })
+                })
+                .collect();
+            items.push(value!({"metadata": metadata, "versions": versions}));
+        }
+        let document = value!({
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        });
+        let mut text = json::to_vec(&document);
+        let etag = etag(&text);
+        text.push(b'\n');
+        Tagged { text: text.into(), etag }
+    }
+}
+
+/// Whether the first clause that we can serve asks for the aggregated form.
+fn wants_aggregated(accept: Option<&str>) -> bool {
+    accept.unwrap_or_default().split(',').find_map(|clause| {
+        let mut parts = clause.split(';').map(str::trim);
+        let media = parts.next()?;
+        let parameters: Vec<&str> = parts.collect();
+        let aggregated = parameters.contains(&"as=APIGroupDiscoveryList");
+        match media {
+            "application/json" if aggregated => (parameters.contains(&"v=v2")
+                && parameters.contains(&"g=apidiscovery.k8s.io"))
+            .then_some(true),
+            "application/json" | "application/yaml" | "*/*" if !aggregated => Some(false),
+            _ => None,
+        }
+    }) == Some(true)
+}
+
+/// The quoted SHA-512 of a document, in upper case as upstream prints it.
+pub(crate) fn etag(text: &[u8]) -> HeaderValue {
+    let digest = digest(&digest::SHA512, text);
+    let mut tag = String::with_capacity(130);
+    tag.push('"');
+    for byte in digest.as_ref() {
+        tag.push_str(&format!("{byte:02X}"));
+    }
+    tag.push('"');
+    HeaderValue::from_str(&tag).expect("hexadecimal digits are header text")
+}
+
+fn respond(document: Map, representation: Representation) -> Response<Body> {
+    answer::encode(json::to_vec(&document.into()), representation)
+}
+
+fn object(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn group_document(group: &Group) -> Map {
+    let versions: Vec<Value> =
+        group.versions.iter().map(|version| group_version(&group.name, version)).collect();
+    let preferred = group_version(&group.name, group.preferred());
+    object(value!({
+        "name": (group.name.as_str()),
+        "versions": versions,
+        "preferredVersion": preferred,
+    }))
+}
+
+fn group_version(group: &str, version: &str) -> Value {
+    value!({"groupVersion": (format!("{group}/{version}")), "version": version})
+}
+
+fn texts(list: &[object::Text]) -> Value {
+    Value::Array(list.iter().cloned().map(Value::String).collect())
+}
+
+fn resource_document(catalogue: &Catalogue, kind: &Kind) -> Value {
+    let mut document = object(value!({
+        "name": (kind.resource.as_str()),
+        "singularName": (kind.singular.as_str()),
+        "namespaced": (kind.namespaced),
+        "kind": (kind.kind.as_str()),
+        "verbs": (texts(&kind.verbs)),
+    }));
+    if !kind.short_names.is_empty() {
+        document.insert("shortNames", texts(&kind.short_names));
+    }
+    if !kind.categories.is_empty() {
+        document.insert("categories", texts(&kind.categories));
+    }
+    if kind.verbs.iter().any(|verb| verb == "list") && kind.verbs.iter().any(|verb| verb == "create")
+    {
+        let hash = storage_version_hash(catalogue, kind);
+        document.insert("storageVersionHash", hash.into());
+    }
+    document.into()
+}
+
+/// Tells clients whether the stored form changed: eight bytes of a digest.
+fn storage_version_hash(catalogue: &Catalogue, kind: &Kind) -> String {
+    let stored = catalogue
+        .resource(&kind.group, &kind.version, &kind.resource)
+        .map_or(kind, |kind| catalogue.stored_kind(kind));
+    let text = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    STANDARD.encode(&digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
+}
+
+fn subresource_document(kind: &Kind, nested: &Subresource) -> Value {
+    let mut document = object(value!({
+        "name": (format!("{}/{}", kind.resource, nested.name)),
+        "singularName": "",
+        "namespaced": (kind.namespaced),
+        "kind": (nested.kind.as_str()),
+        "verbs": (texts(&nested.verbs)),
+    }));
+    if !nested.group.is_empty() || !nested.version.is_empty() {
+        document.insert("group", Value::String(nested.group.clone()));
+        document.insert("version", Value::String(nested.version.clone()));
+    }
+    document.into()
+}
+
+fn aggregated_resource(kind: &Kind) -> Value {
+    let mut document = object(value!({
+        "resource": (kind.resource.as_str()),
+        "responseKind": (response_kind("", "", &kind.kind)),
+        "scope": (if kind.namespaced { "Namespaced" } else { "Cluster" }),
+        "singularResource": (kind.singular.as_str()),
+        "verbs": (texts(&kind.verbs)),
+    }));
+    if !kind.short_names.is_empty() {
+        document.insert("shortNames", texts(&kind.short_names));
+    }
+    if !kind.categories.is_empty() {
+        document.insert("categories", texts(&kind.categories));
+    }
+    if !kind.subresources.is_empty() {
+        let nested: Vec<Value> = kind
+            .subresources
+            .iter()
+            .map(|nested| {
+                let response = response_kind(&nested.group, &nested.version, &nested.kind);
+                value!({
+                    "subresource": (nested.name.as_str()),
+                    "responseKind": response,
+                    "verbs": (texts(&nested.verbs)),
+                })
+            })
+            .collect();
+        document.insert("subresources", nested.into());
+    }
+    document.into()
+}
+
+fn response_kind(group: &str, version: &str, kind: &str) -> Value {
+    value!({"group": group, "version": version, "kind": kind})
+}

@@ -1,0 +1,283 @@
+//! The life of a request, top to bottom. Read this first.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use auth::{Attributes, Credentials, Decision, User, authorize};
+use futures_util::FutureExt;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use kinds::Kind;
+use object::Text;
+use resources::error::Subject;
+use tracing::{debug, error};
+
+use crate::answer::{self, Failure};
+use crate::body::Body;
+use crate::metrics::{self, Labels};
+use crate::negotiate::is_pretty;
+use crate::query::Query;
+use crate::request::{RequestInfo, ResourcePath};
+use crate::state::State;
+use crate::{health, verbs};
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// A request that is not a watch is given up after this long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the verbs know of a request.
+pub(crate) struct Call {
+    pub state: Arc<State>,
+    pub user: Arc<User>,
+    pub method: Method,
+    pub headers: HeaderMap,
+    pub query: Query,
+    pub incoming: Option<Incoming>,
+}
+
+impl Call {
+    /// A header as text.
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Whether a person reads the answer.
+    pub(crate) fn is_pretty(&self) -> bool {
+        let user_agent = self.header(header::USER_AGENT).unwrap_or_default();
+        is_pretty(self.query.boolean("pretty"), false, user_agent)
+    }
+
+    /// Answers with a failure.
+    pub(crate) fn fail(&self, failure: impl Into<Failure>) -> Response<Body> {
+        failure.into().answer(self.header(header::ACCEPT), self.is_pretty())
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn handle(
+    state: Arc<State>,
+    certificate: Option<Arc<User>>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let began = Instant::now();
+    let _under_way = state.metrics.enter();
+    let audit_id = request
+        .headers()
+        .get(&AUDIT_ID)
+        .cloned()
+        .unwrap_or_else(|| {
+            HeaderValue::from_str(&resources::ids::uuid()).expect("a uuid is header text")
+        });
+    let head = request.method() == Method::HEAD;
+    let mut labels =
+        Labels { verb: "", group: "", version: "", resource: "", code: 0 };
+    // A panic costs this request, never the process.
+    let guarded = AssertUnwindSafe(answer_to(&state, certificate, request, &mut labels));
+    let mut answer = guarded.catch_unwind().await.unwrap_or_else(|_| {
+        error!(audit_id = ?audit_id, "a request panicked");
+        let text = "Internal error occurred: the server met a defect in itself; see its log";
+        Failure::new(500, "InternalError", text).answer(None, false)
+    });
+    if head {
+        *answer.body_mut() = Body::empty();
+    }
+    let headers = answer.headers_mut();
+    headers.insert(AUDIT_ID, audit_id);
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-cache, private"));
+    labels.code = answer.status().as_u16();
+    state.metrics.count(labels, began.elapsed());
+    answer
+}
+
+async fn answer_to(
+    state: &Arc<State>,
+    certificate: Option<Arc<User>>,
+    request: Request<Incoming>,
+    labels: &mut Labels,
+) -> Response<Body> {
+    let (parts, incoming) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+    let mut call = Call {
+        state: Arc::clone(state),
+        user: Arc::new(User::anonymous()),
+        method: parts.method,
+        headers: parts.headers,
+        query,
+        incoming: Some(incoming),
+    };
+    let Ok(info) = info else {
+        let text = "the path of the request is not valid percent-encoded UTF-8";
+        return call.fail(Failure::new(400, "BadRequest", text));
+    };
+    labels.verb = info.verb;
+    let credentials = Credentials {
+        authorization: call.header(header::AUTHORIZATION),
+        certificate: certificate.as_ref(),
+    };
+    match state.authenticator.authenticate(credentials) {
+        Ok(user) => call.user = user,
+        Err(_) => return call.fail(Failure::new(401, "Unauthorized", "Unauthorized")),
+    }
+    if let Err(failure) = check_permission(&call.user, &info) {
+        debug!(user = %call.user.name, path = %info.path, "refused");
+        return call.fail(failure);
+    }
+    match timeout(&call, &info) {
+        Ok(None) => route(call, info, labels).await,
+        Ok(Some(limit)) => {
+            let accept = call.header(header::ACCEPT).map(str::to_owned);
+            tokio::time::timeout(limit, route(call, info, labels)).await.unwrap_or_else(|_| {
+                let text = "Timeout: request did not complete within the allotted timeout";
+                let failure = Failure::new(504, "Timeout", text).about(Subject::default());
+                failure.answer(accept.as_deref(), false)
+            })
+        }
+        Err(failure) => call.fail(failure),
+    }
+}
+
+/// How long a request may take; `None` for those that last.
+fn timeout(call: &Call, info: &RequestInfo) -> Result<Option<Duration>, Failure> {
+    if info.verb == "watch" {
+        return Ok(None);
+    }
+    let Some(text) = call.query.text("timeout") else {
+        return Ok(Some(REQUEST_TIMEOUT));
+    };
+    let nanos = object::time::go_duration_parse(text).map_err(|error| {
+        let text = format!("invalid timeout specified in the request URL - {error}");
+        Failure::new(400, "BadRequest", text)
+    })?;
+    let nanos = u64::try_from(nanos).unwrap_or(0);
+    let limit = if nanos == 0 { REQUEST_TIMEOUT } else { Duration::from_nanos(nanos) };
+    Ok(Some(limit.min(REQUEST_TIMEOUT)))
+}
+
+fn check_permission(user: &User, info: &RequestInfo) -> Result<(), Failure> {
+    match &info.resource {
+        Some(path) => {
+            let resource = path.with_subresource();
+            let attributes = Attributes::Resource {
+                verb: info.verb,
+                group: &path.group,
+                resource: &resource,
+                namespace: &path.namespace,
+                name: &path.name,
+            };
+            match authorize(user, attributes) {
+                Decision::Allow => Ok(()),
+                Decision::Deny => Err(forbidden(user, info.verb, path, &resource)),
+            }
+        }
+        None => {
+            let attributes = Attributes::Path { verb: info.verb, path: &info.path };
+            match authorize(user, attributes) {
+                Decision::Allow => Ok(()),
+                Decision::Deny => {
+                    let text = format!(
+                        "forbidden: User \"{}\" cannot {} path \"{}\"",
+                        user.name, info.verb, info.path
+                    );
+                    Err(Failure::new(403, "Forbidden", escape_html(&text))
+                        .about(Subject::default()))
+                }
+            }
+        }
+    }
+}
+
+fn forbidden(user: &User, verb: &str, path: &ResourcePath, resource: &str) -> Failure {
+    let subject = Subject {
+        group: Text::from(path.group.as_str()),
+        resource: Text::from(path.resource.as_str()),
+        name: Text::from(path.name.as_str()),
+    };
+    let named = if path.name.is_empty() {
+        let text = subject.to_string();
+        text.trim_end_matches(" \"\"").to_owned()
+    } else {
+        subject.to_string()
+    };
+    let scope = if path.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace \"{}\"", path.namespace)
+    };
+    let text = format!(
+        "{named} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \
+         \"{}\" {scope}",
+        user.name, path.group
+    );
+    Failure::new(403, "Forbidden", escape_html(&text)).about(subject)
+}
+
+/// Refusals repeat what the client sent, so what a browser might run is escaped.
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
+    let Some(path) = info.resource else {
+        return other_path(&call, &info.path);
+    };
+    let catalogue = call.state.resources.catalogue();
+    let kind = catalogue.resource(&path.group, &path.version, &path.resource);
+    let Some(kind) = kind else {
+        let group = catalogue.groups().iter().find(|group| group.name == path.group);
+        return match group {
+            Some(_) => call.fail(Failure::no_such_resource()),
+            None => answer::page_not_found(),
+        };
+    };
+    name_labels(labels, kind);
+    verbs::answer(call, kind, info.verb, path).await
+}
+
+fn name_labels(labels: &mut Labels, kind: &'static Arc<Kind>) {
+    labels.group = kind.group.as_str();
+    labels.version = kind.version.as_str();
+    labels.resource = kind.resource.as_str();
+}
+
+fn other_path(call: &Call, path: &str) -> Response<Body> {
+    let state = &call.state;
+    if let Some(answer) = health::answer(state, &call.method, path, &call.query) {
+        return answer;
+    }
+    if let Some(answer) = state.discovery.answer(&call.method, path, &call.headers) {
+        return answer;
+    }
+    let read = matches!(call.method, Method::GET | Method::HEAD);
+    match path.trim_end_matches('/') {
+        "/version" | "/metrics" if !read => call.fail(Failure::method_not_allowed()),
+        "/version" => health::version(),
+        "/metrics" => metrics::answer(state),
+        "" | "/index.html" => index(state),
+        _ => answer::page_not_found(),
+    }
+}
+
+/// `/`: the paths there are.
+fn index(state: &State) -> Response<Body> {
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics",
+        "/readyz", "/version"].map(str::to_owned).into();
+    for group in state.resources.catalogue().groups().iter().filter(|it| !it.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{version}", group.name)));
+    }
+    paths.sort();
+    let paths: Vec<object::Value> = paths.into_iter().map(object::Value::from).collect();
+    let document = object::value!({"paths": paths});
+    let mut text = Vec::new();
+    object::json::pretty(&object::json::to_vec(&document), &mut text);
+    let mut answer = Response::new(Body::full(text.into()));
+    *answer.status_mut() = StatusCode::OK;
+    let content_type = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+}

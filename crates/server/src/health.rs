@@ -1,0 +1,112 @@
+//! `/healthz`, `/livez`, `/readyz` and `/version`.
+
+use hyper::{Method, Response, StatusCode};
+use object::json;
+
+use crate::answer::{self, Failure};
+use crate::body::Body;
+use crate::query::Query;
+use crate::state::State;
+
+/// The checks of one endpoint; `shutdown` fails once the server begins to stop.
+const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook/bootstrap"];
+
+/// Answers a health endpoint; `None` if the path is none.
+pub(crate) fn answer(
+    state: &State,
+    method: &Method,
+    path: &str,
+    query: &Query,
+) -> Option<Response<Body>> {
+    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    let endpoint = parts.next().filter(|name| matches!(*name, "healthz" | "livez" | "readyz"))?;
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Some(Failure::method_not_allowed().answer(None, false));
+    }
+    let one = parts.next().filter(|name| !name.is_empty());
+    let checks: Vec<&str> =
+        CHECKS.iter().copied().chain((endpoint == "readyz").then_some("shutdown")).collect();
+    if let Some(name) = one {
+        return Some(match checks.iter().find(|check| **check == name) {
+            None => answer::page_not_found(),
+            Some(check) if passes(state, endpoint, check) => answer::text(StatusCode::OK, "ok"),
+            Some(_) => answer::text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("internal server error: {name} is not ready\n"),
+            ),
+        });
+    }
+    Some(all(state, endpoint, &checks, query))
+}
+
+fn all(state: &State, endpoint: &str, checks: &[&str], query: &Query) -> Response<Body> {
+    let excluded = query.all("exclude");
+    let mut report = String::new();
+    let mut failed = false;
+    for check in checks {
+        if excluded.iter().any(|name| name == check) {
+            report.push_str(&format!("[+]{check} excluded: ok\n"));
+        } else if passes(state, endpoint, check) {
+            report.push_str(&format!("[+]{check} ok\n"));
+        } else {
+            failed = true;
+            report.push_str(&format!("[-]{check} failed: reason withheld\n"));
+        }
+    }
+    let unknown: Vec<String> =
+        excluded.iter().filter(|name| !checks.contains(&name.as_str())).cloned().collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(", ");
+        report.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+    }
+    if failed {
+        report.push_str(&format!("{endpoint} check failed\n"));
+        return answer::text(StatusCode::INTERNAL_SERVER_ERROR, report);
+    }
+    if query.get("verbose").is_some() {
+        report.push_str(&format!("{endpoint} check passed\n"));
+        return answer::text(StatusCode::OK, report);
+    }
+    answer::text(StatusCode::OK, "ok")
+}
+
+fn passes(state: &State, endpoint: &str, check: &str) -> bool {
+    match check {
+        "poststarthook/bootstrap" => endpoint == "livez" || state.is_ready(),
+        "shutdown" => !state.is_stopping(),
+        _ => true,
+    }
+}
+
+/// The version that clients see: the API level we answer as, with our own build behind it.
+pub(crate) fn version() -> Response<Body> {
+    let version = object::value!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": (concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"))),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": (format!("{}/{}", std::env::consts::OS, go_architecture())),
+    });
+    let mut text = Vec::new();
+    json::pretty(&json::to_vec(&version), &mut text);
+    let mut answer = Response::new(Body::full(text.into()));
+    let content_type = hyper::header::HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(hyper::header::CONTENT_TYPE, content_type);
+    answer
+}
+
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,261 @@
+//! Objects and lists as the client wants to see them.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::Response;
+use hyper::header::{self, HeaderValue};
+use kinds::Kind;
+use object::{Map, Value, json};
+use resources::body::Media;
+use resources::record::{NotARecord, Stored, object_header, write_number};
+use resources::{Listed, Resources, Revision};
+
+use crate::answer::{self, Failure};
+use crate::body::{Body, ListBody};
+use crate::handle::Call;
+use crate::negotiate::{MetaVersion, Representation, Shape};
+use crate::table;
+
+/// Answers longer than this are compressed for clients that can read it.
+const GZIP_BYTES_MIN: usize = 128 * 1024;
+
+/// Answers with one stored object.
+pub(crate) fn stored(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    value: &[u8],
+    revision: Option<Revision>,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let record = Stored::new(value).map_err(|_| damaged(kind))?;
+    let text = match representation.shape {
+        Shape::Object => object_text(call, kind, &record, revision)?,
+        Shape::Table(version) => {
+            let object = served(call, kind, &record, revision)?;
+            table::of_objects(call, kind, &[object], table::Meta::of_object(revision), version)?
+        }
+        Shape::Metadata(version) => {
+            let object = served(call, kind, &record, revision)?;
+            json::to_vec(&partial(object, version).into())
+        }
+        Shape::MetadataList(_) => {
+            let text = format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 (*{}.{})",
+                kind.version, kind.kind
+            );
+            return Err(Failure::new(406, "NotAcceptable", text));
+        }
+    };
+    Ok(finish(call, text, representation))
+}
+
+/// The text of one object in the version of `kind`.
+pub(crate) fn object_text(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    record: &Stored<'_>,
+    revision: Option<Revision>,
+) -> Result<Vec<u8>, Failure> {
+    if Arc::ptr_eq(call.state.resources.stored_kind(kind), kind) {
+        let header = object_header(&kind.kind, &kind.api_version());
+        let mut text = Vec::with_capacity(header.len() + record.item_len(Revision(u64::MAX)) + 1);
+        record.write_object(&header, revision, &mut text);
+        return Ok(text);
+    }
+    Ok(json::to_vec(&served(call, kind, record, revision)?.into()))
+}
+
+/// The tree of one object in the version of `kind`, with its managed fields.
+pub(crate) fn served(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    record: &Stored<'_>,
+    revision: Option<Revision>,
+) -> Result<Map, Failure> {
+    tree(&call.state.resources, kind, record, revision).map_err(|_| damaged(kind))
+}
+
+/// The tree of one record in the version of `kind`.
+pub(crate) fn tree(
+    resources: &Resources,
+    kind: &'static Arc<Kind>,
+    record: &Stored<'_>,
+    revision: Option<Revision>,
+) -> Result<Map, NotARecord> {
+    let mut tree = record.tree(revision)?;
+    let managed = record.managed_fields();
+    if !managed.is_empty() {
+        let managed = json::parse(managed).map_err(|_| NotARecord)?;
+        tree.object_at("metadata").insert("managedFields", managed);
+    }
+    Ok(resources.served_tree(kind, tree))
+}
+
+/// Only the metadata of an object.
+pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
+    let mut partial = Map::with_capacity(3);
+    partial.insert("apiVersion", version.api_version().into());
+    partial.insert("kind", "PartialObjectMetadata".into());
+    partial.insert("metadata", object.remove("metadata").unwrap_or_else(|| Map::new().into()));
+    partial
+}
+
+/// Answers with an object that is not stored in this form.
+pub(crate) fn virtual_object(
+    call: &Call,
+    object: Map,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    Ok(finish(call, json::to_vec(&object.into()), representation))
+}
+
+/// Answers with a list.
+pub(crate) fn list(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    listed: Listed,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let plain = Arc::ptr_eq(call.state.resources.stored_kind(kind), kind);
+    let meta = table::Meta::of_list(&listed);
+    let text = match representation.shape {
+        Shape::Object if plain => {
+            let item_header = if kind.custom {
+                object_header(&kind.kind, &kind.api_version())
+            } else {
+                Vec::new()
+            };
+            let head = list_head(&kind.list_kind, &kind.api_version(), &meta);
+            let body = ListBody::new(head, item_header, listed.records);
+            let as_it_is = representation.media == Media::Json && !representation.pretty;
+            if as_it_is && (body.len() <= GZIP_BYTES_MIN || !takes_gzip(call)) {
+                let mut answer = Response::new(Body::List(body));
+                let content_type = HeaderValue::from_static("application/json");
+                answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+                return Ok(answer);
+            }
+            let mut text = body.collect();
+            text.pop();
+            text
+        }
+        Shape::Object => {
+            let head = list_head(&kind.list_kind, &kind.api_version(), &meta);
+            let items = objects(call, kind, &listed)?.into_iter().map(|mut object| {
+                object.remove("kind");
+                object.remove("apiVersion");
+                object
+            });
+            tree_list(head, items)
+        }
+        Shape::Table(version) => {
+            let objects = objects(call, kind, &listed)?;
+            table::of_objects(call, kind, &objects, meta, version)?
+        }
+        Shape::MetadataList(version) => {
+            let head = list_head("PartialObjectMetadataList", version.api_version(), &meta);
+            let items = objects(call, kind, &listed)?.into_iter();
+            tree_list(head, items.map(|object| partial(object, version)))
+        }
+        Shape::Metadata(_) => {
+            let text = format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{}.{})",
+                kind.version, kind.list_kind
+            );
+            return Err(Failure::new(406, "NotAcceptable", text));
+        }
+    };
+    Ok(finish(call, text, representation))
+}
+
+fn objects(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    listed: &Listed,
+) -> Result<Vec<Map>, Failure> {
+    listed
+        .records
+        .iter()
+        .map(|record| {
+            let stored = Stored::new(&record.value).map_err(|_| damaged(kind))?;
+            served(call, kind, &stored, Some(record.revision))
+        })
+        .collect()
+}
+
+fn tree_list(mut text: Vec<u8>, items: impl Iterator<Item = Map>) -> Vec<u8> {
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        json::write(&Value::Object(item), &mut text);
+    }
+    text.extend_from_slice(b"]}");
+    text
+}
+
+/// A list up to the bracket that opens its items.
+fn list_head(kind: &str, api_version: &str, meta: &table::Meta) -> Vec<u8> {
+    let mut out = object_header(kind, api_version);
+    meta.write(&mut out);
+    out.extend_from_slice(b",\"items\":[");
+    out
+}
+
+impl table::Meta {
+    /// Appends `"metadata":{...}`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"metadata\":{");
+        if let Some(revision) = self.revision {
+            out.extend_from_slice(b"\"resourceVersion\":\"");
+            write_number(revision.0, out);
+            out.push(b'"');
+        }
+        if !self.continue_token.is_empty() {
+            out.extend_from_slice(b",\"continue\":");
+            json::write_string(&self.continue_token, out);
+        }
+        if let Some(remaining) = self.remaining {
+            out.extend_from_slice(b",\"remainingItemCount\":");
+            write_number(remaining as u64, out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// The last step of every answer that holds objects: representation and compression.
+fn finish(call: &Call, text: Vec<u8>, representation: Representation) -> Response<Body> {
+    let mut answer = answer::encode(text, representation);
+    let Body::Full(Some(bytes)) = answer.body() else {
+        return answer;
+    };
+    if bytes.len() > GZIP_BYTES_MIN && takes_gzip(call) {
+        let packed = gzip(bytes);
+        *answer.body_mut() = Body::full(packed);
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    answer
+}
+
+fn takes_gzip(call: &Call) -> bool {
+    let accepted = call.header(header::ACCEPT_ENCODING).unwrap_or_default();
+    accepted.split(',').any(|token| token.trim() == "gzip")
+}
+
+fn gzip(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    // Writing to memory does not fail.
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    packed.map_or_else(|_| Bytes::copy_from_slice(bytes), Bytes::from)
+}
+
+fn damaged(kind: &Kind) -> Failure {
+    let text = format!("Internal error occurred: a stored {} cannot be read", kind.kind);
+    Failure::new(500, "InternalError", text)
+}

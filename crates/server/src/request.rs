@@ -1,0 +1,225 @@
+//! What a request asks for, parsed once.
+//!
+//! Routing and authorization use the same struct, so no encoding of a path can make them disagree.
+//! Contract: the request-info rules of `apiserver/pkg/endpoints/request/requestinfo.go`.
+
+use hyper::Method;
+
+use crate::query::Query;
+
+/// A parsed request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RequestInfo {
+    /// The decoded path.
+    pub path: String,
+    /// The verb: of the API for resources, the lower-case method for other paths.
+    pub verb: &'static str,
+    /// What the path names, if it is one of the API's resources.
+    pub resource: Option<ResourcePath>,
+}
+
+/// A path below `/api/v1` or `/apis/GROUP/VERSION`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResourcePath {
+    pub group: String,
+    pub version: String,
+    pub namespace: String,
+    pub resource: String,
+    pub name: String,
+    pub subresource: String,
+    /// What follows the subresource, for those that take a path.
+    pub rest: String,
+    /// The deprecated `/watch/` form.
+    pub watch_prefix: bool,
+}
+
+/// Why a path cannot be parsed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadPath;
+
+impl RequestInfo {
+    /// Parses the path and, where the verb depends on them, the query parameters.
+    pub(crate) fn new(method: &Method, path: &str, query: &Query) -> Result<RequestInfo, BadPath> {
+        let path = percent_decode(path).ok_or(BadPath)?;
+        let verb = method_name(method);
+        let resource = ResourcePath::parse(&path);
+        let Some(mut resource) = resource else {
+            return Ok(RequestInfo { path, verb, resource: None });
+        };
+        let verb = if resource.watch_prefix {
+            "watch"
+        } else {
+            api_verb(method, &resource, query)
+        };
+        if resource.name.is_empty() && matches!(verb, "list" | "watch" | "deletecollection") {
+            if let Some(name) = query.single_name() {
+                resource.name = name;
+            }
+        }
+        Ok(RequestInfo { path, verb, resource: Some(resource) })
+    }
+}
+
+impl ResourcePath {
+    fn parse(path: &str) -> Option<ResourcePath> {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        // Empty and dotted segments name nothing; a path with them is no resource.
+        if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
+            return None;
+        }
+        let (group, version, mut parts) = match parts.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let mut out = ResourcePath {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            ..ResourcePath::default()
+        };
+        if let ["watch", rest @ ..] = parts {
+            out.watch_prefix = true;
+            parts = rest;
+        }
+        if let ["namespaces", namespace, rest @ ..] = parts {
+            out.namespace = (*namespace).to_owned();
+            // `namespaces/x`, `namespaces/x/status` and `namespaces/x/finalize` are the namespace.
+            if !matches!(rest, [] | ["status" | "finalize", ..]) {
+                parts = rest;
+            }
+        }
+        let (resource, parts) = parts.split_first()?;
+        out.resource = (*resource).to_owned();
+        if let Some((name, parts)) = parts.split_first() {
+            out.name = (*name).to_owned();
+            if let Some((subresource, parts)) = parts.split_first() {
+                out.subresource = (*subresource).to_owned();
+                out.rest = parts.join("/");
+            }
+        }
+        Some(out)
+    }
+
+    /// The resource as permissions name it: `pods` or `pods/status`.
+    pub(crate) fn with_subresource(&self) -> String {
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
+    }
+}
+
+fn api_verb(method: &Method, resource: &ResourcePath, query: &Query) -> &'static str {
+    let collection = resource.name.is_empty();
+    match *method {
+        Method::GET | Method::HEAD if collection => {
+            if query.flag("watch") {
+                "watch"
+            } else {
+                "list"
+            }
+        }
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if collection => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}
+
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "get",
+        Method::HEAD => "head",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::OPTIONS => "options",
+        Method::TRACE => "trace",
+        _ => "other",
+    }
+}
+
+/// Decodes `%XX`; `None` for a broken escape or text that is not UTF-8.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = (bytes.next()? as char).to_digit(16)?;
+            let low = (bytes.next()? as char).to_digit(16)?;
+            out.push((high * 16 + low) as u8);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(method: Method, uri: &str) -> RequestInfo {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        RequestInfo::new(&method, path, &Query::parse(query)).unwrap()
+    }
+
+    fn told(method: Method, uri: &str) -> String {
+        let info = parse(method, uri);
+        match info.resource {
+            None => format!("{} path {}", info.verb, info.path),
+            Some(it) => format!(
+                "{} {}/{} {} ns={} name={}",
+                info.verb,
+                it.group,
+                it.version,
+                it.with_subresource(),
+                it.namespace,
+                it.name
+            ),
+        }
+    }
+
+    #[test]
+    fn what_each_path_asks_for() {
+        let get = |uri| told(Method::GET, uri);
+        assert_eq!(get("/api/v1/pods"), "list /v1 pods ns= name=");
+        assert_eq!(get("/api/v1/pods/?watch=1"), "watch /v1 pods ns= name=");
+        assert_eq!(get("/api/v1/watch/pods"), "watch /v1 pods ns= name=");
+        assert_eq!(get("/api/v1/namespaces/a"), "get /v1 namespaces ns=a name=a");
+        assert_eq!(get("/api/v1/namespaces/a/status"), "get /v1 namespaces/status ns=a name=a");
+        assert_eq!(get("/api/v1/namespaces/a/pods"), "list /v1 pods ns=a name=");
+        assert_eq!(
+            get("/apis/apps/v1/namespaces/a/deployments/b/scale"),
+            "get apps/v1 deployments/scale ns=a name=b"
+        );
+        assert_eq!(get("/apis/apps/v1"), "get path /apis/apps/v1");
+        assert_eq!(get("/api/v1"), "get path /api/v1");
+        assert_eq!(get("/healthz"), "get path /healthz");
+        let by_name = "/api/v1/pods?fieldSelector=metadata.name%3Dx";
+        assert_eq!(get(by_name), "list /v1 pods ns= name=x");
+        assert_eq!(told(Method::DELETE, "/api/v1/nodes"), "deletecollection /v1 nodes ns= name=");
+    }
+
+    #[test]
+    fn tricks_with_a_path_name_nothing() {
+        for path in ["/api//v1/pods", "/api/v1/../v1/pods", "/api/v1/namespaces//pods", "//api/v1/x//"] {
+            assert_eq!(parse(Method::GET, path).resource, None, "{path}");
+        }
+        assert_eq!(told(Method::GET, "/api/v1/p%6Fds"), "list /v1 pods ns= name=");
+        assert_eq!(
+            RequestInfo::new(&Method::GET, "/api/%zz", &Query::parse("")),
+            Err(BadPath)
+        );
+        // Paths are case-sensitive: this is a resource that nobody serves.
+        assert_eq!(told(Method::GET, "/api/v1/PODS"), "list /v1 PODS ns= name=");
+    }
+}

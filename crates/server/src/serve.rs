@@ -1,0 +1,246 @@
+//! Accepts connections, speaks TLS and HTTP, and stops in good order.
+//!
+//! Stopping: readiness turns false, no new connection is accepted, watches end on a frame
+//! boundary, requests under way finish, and whoever is still there after the grace is cut off.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use auth::{Authenticator, User};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use resources::Resources;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, warn};
+
+use crate::handle::handle;
+use crate::state::State;
+
+/// A client must finish its handshake within this time.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A client must send the head of a request within this time.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A client that takes nothing of what it is sent for this long is cut off.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(45);
+/// Requests under way may take this long after the server was asked to stop.
+const DRAIN_GRACE: Duration = Duration::from_secs(4);
+/// HTTP/2 streams a connection may have at a time.
+const STREAMS_MAX: u32 = 250;
+/// A connection that resets this many streams without need is closed.
+const RESETS_MAX: usize = 100;
+/// No request head is larger than this.
+const HEAD_BYTES_MAX: usize = 1024 * 1024;
+/// How long to wait when the system has no more descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a server needs.
+pub struct Options {
+    /// The objects to serve.
+    pub resources: Resources,
+    /// Who may come in.
+    pub authenticator: Authenticator,
+    /// Certificates and protocols.
+    pub tls: Arc<ServerConfig>,
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    state: Arc<State>,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Takes over a socket that listens already.
+    pub fn new(listener: TcpListener, options: Options) -> io::Result<Server> {
+        let address = listener.local_addr()?;
+        let state = State::new(options.resources, options.authenticator, address);
+        let tls = TlsAcceptor::from(options.tls);
+        Ok(Server { listener, tls, state: Arc::new(state), address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A handle that tells the server that everything it needs is there.
+    pub fn readiness(&self) -> impl FnOnce() + Send + 'static {
+        let state = Arc::clone(&self.state);
+        move || state.set_ready()
+    }
+
+    /// Serves until `stop` resolves, then drains.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let mut connections = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = self.listener.accept() => match accepted {
+                    Ok((socket, _)) => {
+                        let (tls, state) = (self.tls.clone(), Arc::clone(&self.state));
+                        connections.spawn(serve_connection(socket, tls, state));
+                    }
+                    Err(error) => {
+                        warn!(%error, "cannot accept a connection");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            }
+        }
+        drop(self.listener);
+        self.state.stop();
+        let drained = async { while connections.join_next().await.is_some() {} };
+        if timeout(DRAIN_GRACE, drained).await.is_err() {
+            debug!("cutting off the connections that are left");
+        }
+        connections.shutdown().await;
+    }
+}
+
+async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>) {
+    // Small answers must not wait for more.
+    let _ = socket.set_nodelay(true);
+    let stream = match timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "handshake failed"),
+        Err(_) => return debug!("handshake took too long"),
+    };
+    let user = certificate_user(&stream);
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let mut stopped = state.stopped();
+    let service = service_fn(move |request| {
+        let (state, user) = (Arc::clone(&state), user.clone());
+        async move { Ok::<_, std::convert::Infallible>(handle(state, user, request).await) }
+    });
+    let io = TokioIo::new(Unstalled::new(stream));
+    let stopping = async move {
+        let _ = stopped.wait_for(|stopping| *stopping).await;
+    };
+    let result = if http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_pending_accept_reset_streams(RESETS_MAX)
+            .max_header_list_size(HEAD_BYTES_MAX as u32)
+            .serve_connection(io, service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            result = connection.as_mut() => result,
+            () = stopping => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(io, service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            result = connection.as_mut() => result,
+            () = stopping => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    };
+    if let Err(error) = result {
+        debug!(%error, "connection ended");
+    }
+}
+
+fn certificate_user(stream: &TlsStream<TcpStream>) -> Option<Arc<User>> {
+    let certificate = stream.get_ref().1.peer_certificates()?.first()?;
+    Authenticator::certificate_user(certificate).map(Arc::new)
+}
+
+/// A stream that fails when its peer takes nothing for [`WRITE_STALL_MAX`].
+struct Unstalled<S> {
+    stream: S,
+    /// Runs while a write is waiting.
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Unstalled<S> {
+    fn new(stream: S) -> Unstalled<S> {
+        Unstalled { stream, stall: None }
+    }
+
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.stall = None;
+            return outcome;
+        }
+        let limit = Instant::now() + WRITE_STALL_MAX;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(limit)));
+        ready!(stall.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Unstalled<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(context, outcome)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.watch(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,60 @@
+//! What every request shares.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use auth::Authenticator;
+use resources::Resources;
+use tokio::sync::watch;
+
+use crate::discovery::Discovery;
+use crate::metrics::Metrics;
+
+/// A running server's parts.
+pub(crate) struct State {
+    pub resources: Resources,
+    pub authenticator: Authenticator,
+    pub discovery: Discovery,
+    pub metrics: Metrics,
+    /// Whether the bootstrap objects are there.
+    ready: AtomicBool,
+    /// Turns true when the server begins to stop.
+    stopping: watch::Sender<bool>,
+}
+
+impl State {
+    pub(crate) fn new(
+        resources: Resources,
+        authenticator: Authenticator,
+        address: std::net::SocketAddr,
+    ) -> State {
+        State {
+            discovery: Discovery::new(resources.catalogue(), address),
+            resources,
+            authenticator,
+            metrics: Metrics::default(),
+            ready: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Resolves when the server begins to stop.
+    pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+}

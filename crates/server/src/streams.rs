@@ -1,0 +1,294 @@
+//! Watches as streams of frames.
+//!
+//! An event is framed once per wire form, however many watchers see it: the frame is kept with the
+//! event. A watcher that stops reading stops being asked for frames; it costs a position in the
+//! feed, no memory, and its connection is closed by the write timeout.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use hyper::Response;
+use hyper::header::{self, HeaderValue};
+use kinds::Kind;
+use object::{Map, Value, json};
+use resources::record::Stored;
+use resources::{Error, Initial, Notice, Record, Revision, Watching};
+use store::Event;
+use tokio::time::{Instant, sleep_until};
+
+use crate::answer::Failure;
+use crate::body::Body;
+use crate::handle::Call;
+use crate::negotiate::{Representation, Shape};
+use crate::render::{self, partial};
+use crate::request::ResourcePath;
+use crate::state::State;
+use crate::table;
+
+/// A watch without `timeoutSeconds` lasts this long, and up to as long again.
+const WATCH_SECONDS_MIN: u64 = 1800;
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The last bookmark comes this long before the end.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Events that are ready at once are sent together, up to about this much.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Frames of one event, by wire form; kept with the event and shared by its watchers.
+#[derive(Default)]
+struct Frames {
+    json: OnceLock<Bytes>,
+}
+
+/// Answers a watch.
+pub(crate) async fn watch(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let (mut options, seconds) = call.query.watch_options(kind)?;
+    if path.watch_prefix && !path.name.is_empty() {
+        let selector = format!("metadata.name={}", path.name);
+        options.selection.fields =
+            object::fields::FieldSelector::parse(&selector).map_err(Error::BadRequest)?;
+    }
+    let seconds = seconds.unwrap_or_else(random_lifetime);
+    let include = table::Include::of(call)?;
+    let watching = call.state.resources.watch(kind, &path.namespace, options).await;
+    let now = Instant::now();
+    let end = now + Duration::from_secs(seconds);
+    call.state.metrics.watch_began();
+    let flow = Flow {
+        shape: representation.shape,
+        include,
+        headed: false,
+        kind,
+        end,
+        bookmark: (now + BOOKMARK_EVERY).min(end - BOOKMARK_BEFORE_END.min(end - now)),
+        source: watching.map_err(Some),
+        state: Arc::clone(&call.state),
+        ended: false,
+    };
+    let stopped = call.state.stopped();
+    let frames = stream::unfold(flow, move |mut flow| {
+        let mut stopped = stopped.clone();
+        async move {
+            let stop = async {
+                // A dropped sender means the server is gone, which ends the watch as well.
+                let _ = stopped.wait_for(|stopping| *stopping).await;
+            };
+            let frame = tokio::select! {
+                frame = flow.next() => frame,
+                () = stop => None,
+            };
+            frame.map(|frame| (frame, flow))
+        }
+    });
+    let mut answer = Response::new(Body::stream(frames));
+    let content_type = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    Ok(answer)
+}
+
+/// Spreads the ends of watches that began together.
+fn random_lifetime() -> u64 {
+    let spread = resources::ids::uuid().bytes().fold(0u64, |sum, byte| sum * 31 + u64::from(byte));
+    WATCH_SECONDS_MIN + spread % WATCH_SECONDS_MIN
+}
+
+/// A watch on its way to the client.
+struct Flow {
+    shape: Shape,
+    include: table::Include,
+    /// Whether a table's columns have been sent.
+    headed: bool,
+    kind: &'static Arc<Kind>,
+    end: Instant,
+    bookmark: Instant,
+    source: Result<Watching, Option<Error>>,
+    state: Arc<State>,
+    ended: bool,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.state.metrics.watch_ended();
+    }
+}
+
+impl Flow {
+    /// The next frames, as many as are ready; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let watching = match &mut self.source {
+            Ok(watching) => watching,
+            Err(error) => {
+                self.ended = true;
+                return error.take().map(error_frame);
+            }
+        };
+        let first = tokio::select! {
+            biased;
+            notice = watching.next() => notice,
+            () = sleep_until(self.bookmark), if watching.wants_bookmarks() => {
+                self.bookmark = next_bookmark(self.bookmark, self.end);
+                Ok(Notice::Bookmark(watching.position(), Initial::No))
+            }
+            () = sleep_until(self.end) => return None,
+        };
+        let first = match first {
+            Ok(notice) => self.frame(notice),
+            Err(error) => {
+                self.ended = true;
+                return Some(error_frame(error));
+            }
+        };
+        Some(self.batch(first))
+    }
+
+    /// Adds what else is ready to a first frame.
+    fn batch(&mut self, first: Bytes) -> Bytes {
+        let mut all: Option<BytesMut> = None;
+        loop {
+            let size = all.as_ref().map_or(first.len(), BytesMut::len);
+            let Ok(watching) = &mut self.source else { break };
+            if size >= BATCH_BYTES {
+                break;
+            }
+            // A failure is told by the next call, after what is ready has been sent.
+            let Ok(Some(notice)) = watching.try_next() else { break };
+            let frame = self.frame(notice);
+            all.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&frame);
+        }
+        all.map_or(first, BytesMut::freeze)
+    }
+
+    fn frame(&mut self, notice: Notice) -> Bytes {
+        match notice {
+            Notice::Added(record, event) => self.object_frame("ADDED", &record, event),
+            Notice::Modified(record, event) => self.object_frame("MODIFIED", &record, event),
+            Notice::Deleted(record, event) => self.object_frame("DELETED", &record, event),
+            Notice::Bookmark(revision, initial) => self.bookmark_frame(revision, initial),
+        }
+    }
+
+    fn object_frame(&mut self, name: &str, record: &Record, event: Option<Arc<Event>>) -> Bytes {
+        let plain = self.shape == Shape::Object
+            && Arc::ptr_eq(self.state.resources.stored_kind(self.kind), self.kind);
+        match event {
+            Some(event) if plain && name == natural_name(&event) => {
+                let frames = event.frames.get_or_init(|| Box::new(Frames::default()));
+                match frames.downcast_ref::<Frames>() {
+                    Some(frames) => {
+                        frames.json.get_or_init(|| self.make_frame(name, record)).clone()
+                    }
+                    None => self.make_frame(name, record),
+                }
+            }
+            _ => {
+                let frame = self.make_frame(name, record);
+                self.headed = true;
+                frame
+            }
+        }
+    }
+
+    fn make_frame(&self, name: &str, record: &Record) -> Bytes {
+        let Ok(stored) = Stored::new(&record.value) else {
+            let text = "a stored object cannot be read";
+            return error_frame(Error::Internal(text.to_owned()));
+        };
+        let mut out = open_frame(name);
+        let revision = Some(record.revision);
+        let resources = &self.state.resources;
+        if self.shape == Shape::Object && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind) {
+            let header =
+                resources::record::object_header(&self.kind.kind, &self.kind.api_version());
+            stored.write_object(&header, revision, &mut out);
+            return close_frame(out);
+        }
+        match render::tree(resources, self.kind, &stored, revision) {
+            Ok(object) => self.write_shaped(object, revision, &mut out),
+            Err(_) => return error_frame(Error::Internal("unreadable".to_owned())),
+        }
+        close_frame(out)
+    }
+
+    fn write_shaped(&self, object: Map, revision: Option<Revision>, out: &mut Vec<u8>) {
+        match self.shape {
+            Shape::Object => json::write(&object.into(), out),
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                json::write(&partial(object, version).into(), out);
+            }
+            Shape::Table(version) => {
+                let now = self.state.resources.now();
+                let meta = table::Meta::of_object(revision);
+                let columns = !self.headed;
+                table::write_rows(
+                    self.kind,
+                    &[object],
+                    &meta,
+                    table::Style { include: self.include, version, columns, now },
+                    out,
+                );
+            }
+        }
+    }
+
+    fn bookmark_frame(&mut self, revision: Revision, initial: Initial) -> Bytes {
+        let mut object = self.kind.empty_object();
+        let metadata = object.object_at("metadata");
+        metadata.insert("resourceVersion", Value::from(revision.to_string()));
+        if initial == Initial::End {
+            let annotations = metadata.object_at("annotations");
+            annotations.insert("k8s.io/initial-events-end", "true".into());
+        }
+        let object = self.kind.print(object);
+        let mut out = open_frame("BOOKMARK");
+        self.write_shaped(object, Some(revision), &mut out);
+        self.headed = true;
+        close_frame(out)
+    }
+}
+
+/// After the regular ones, one shortly before the end; then none.
+fn next_bookmark(this: Instant, end: Instant) -> Instant {
+    let last = end - BOOKMARK_BEFORE_END.min(end - this);
+    if this >= last {
+        return end + BOOKMARK_EVERY;
+    }
+    (this + BOOKMARK_EVERY).min(last)
+}
+
+/// What an event is to a watcher without selectors.
+fn natural_name(event: &Event) -> &'static str {
+    match (event.deleted, &event.previous) {
+        (true, _) => "DELETED",
+        (false, None) => "ADDED",
+        (false, Some(_)) => "MODIFIED",
+    }
+}
+
+fn open_frame(name: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2048);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    out
+}
+
+fn close_frame(mut out: Vec<u8>) -> Bytes {
+    out.extend_from_slice(b"}\n");
+    Bytes::from(out)
+}
+
+fn error_frame(error: Error) -> Bytes {
+    let mut out = open_frame("ERROR");
+    Failure::from(error).write(&mut out);
+    close_frame(out)
+}

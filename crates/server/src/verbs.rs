@@ -1,0 +1,463 @@
+//! The verbs of the API: from a parsed request to `resources`, and back to an answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use kinds::Kind;
+use object::{Value, json, yaml};
+use resources::body::{Body as RequestBody, Media};
+use resources::options::{
+    DeleteOptions, Verb, WriteOptions, check_dry_run, manager_of_user_agent, refuse,
+};
+use resources::{Deleted, Error, PatchType, Request, Written, WrittenObject};
+
+use crate::answer::{Details, Failure};
+use crate::body::Body;
+use crate::handle::Call;
+use crate::negotiate::{self, Offer, Representation, Stream};
+use crate::query::{check_propagation, propagation};
+use crate::request::ResourcePath;
+use crate::{render, streams};
+
+/// No body is larger than this.
+const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Answers a request for a resource.
+pub(crate) async fn answer(
+    mut call: Call,
+    kind: &'static Arc<Kind>,
+    verb: &str,
+    path: ResourcePath,
+) -> Response<Body> {
+    let mut warnings = Vec::new();
+    let answered = dispatch(&mut call, kind, verb, &path, &mut warnings).await;
+    let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
+    add_warnings(&mut answer, &warnings);
+    answer
+}
+
+async fn dispatch(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    verb: &str,
+    path: &ResourcePath,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Failure> {
+    let operation = operation(call, kind, verb, path)?;
+    let stream = match operation {
+        Operation::Watch => Stream::Wanted,
+        Operation::List => Stream::Offered,
+        _ => Stream::No,
+    };
+    let offer = Offer { tables: true, protobuf: false, stream };
+    let accept = call.header(header::ACCEPT);
+    let mut representation = negotiate::accept(accept, offer)
+        .map_err(|refused| {
+            let failure = Failure::new(406, "NotAcceptable", refused.message());
+            match refused {
+                negotiate::NotAcceptable::Unknown(_) => failure.about(Default::default()),
+                negotiate::NotAcceptable::Parameters(_) => failure,
+            }
+        })?;
+    let user_agent = call.header(header::USER_AGENT).unwrap_or_default();
+    representation.pretty =
+        negotiate::is_pretty(call.query.boolean("pretty"), representation.pretty, user_agent);
+    match operation {
+        Operation::Get => get(call, kind, path, representation).await,
+        Operation::List => list(call, kind, path, representation).await,
+        Operation::Watch => streams::watch(call, kind, path, representation).await,
+        Operation::Create => create(call, kind, path, representation, warnings).await,
+        Operation::Update => update(call, kind, path, representation, warnings).await,
+        Operation::Patch => patch(call, kind, path, representation, warnings).await,
+        Operation::Delete => delete(call, kind, path, representation).await,
+        Operation::DeleteCollection => delete_collection(call, kind, path, representation).await,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+/// What the method does on this path, if the resource offers it.
+fn operation(
+    call: &Call,
+    kind: &Kind,
+    verb: &str,
+    path: &ResourcePath,
+) -> Result<Operation, Failure> {
+    let offered: &[object::Text] = if path.subresource.is_empty() {
+        &kind.verbs
+    } else {
+        match kind.subresource(&path.subresource) {
+            Some(nested) if path.rest.is_empty() => &nested.verbs,
+            _ => return Err(Failure::no_such_resource()),
+        }
+    };
+    // A path in a namespace names nothing cluster-scoped.
+    let namespaced_path = !path.namespace.is_empty() && path.resource != "namespaces";
+    if namespaced_path && !kind.namespaced {
+        return Err(Failure::no_such_resource());
+    }
+    let all_namespaces = kind.namespaced && path.namespace.is_empty();
+    let (operation, name) = match (verb, &call.method) {
+        (_, &Method::HEAD) => return Err(Failure::method_not_allowed()),
+        ("get", _) => (Operation::Get, "get"),
+        ("list", _) => (Operation::List, "list"),
+        ("watch", &Method::GET) => (Operation::Watch, "watch"),
+        ("create", _) if path.name.is_empty() || !path.subresource.is_empty() => {
+            (Operation::Create, "create")
+        }
+        ("update", _) if !path.name.is_empty() => (Operation::Update, "update"),
+        ("patch", _) if !path.name.is_empty() => (Operation::Patch, "patch"),
+        ("delete", _) => (Operation::Delete, "delete"),
+        ("deletecollection", _) => (Operation::DeleteCollection, "deletecollection"),
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    let everywhere = matches!(operation, Operation::List | Operation::Watch);
+    if !offered.iter().any(|offered| offered == name) || (all_namespaces && !everywhere) {
+        if all_namespaces && !path.name.is_empty() && !everywhere {
+            return Err(Failure::no_such_resource());
+        }
+        return Err(Failure::method_not_allowed());
+    }
+    Ok(operation)
+}
+
+async fn get(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let resources = &call.state.resources;
+    let version = call.query.get_version()?;
+    if call.query.flag("export") {
+        let text = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Error::BadRequest(text.to_owned()).into());
+    }
+    if path.subresource == "scale" {
+        let scale = resources.scale(kind, &path.namespace, &path.name).await?;
+        return render::virtual_object(call, scale, representation);
+    }
+    let record = resources.get(kind, &path.namespace, &path.name, version).await?;
+    render::stored(call, kind, &record.value, Some(record.revision), representation)
+}
+
+async fn list(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let options = call.query.list_options(kind)?;
+    let listed = call.state.resources.list(kind, &path.namespace, &options).await?;
+    render::list(call, kind, listed, representation)
+}
+
+async fn create(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Failure> {
+    let body = read_body(call).await?;
+    let options = write_options(call, Verb::Create)?;
+    let request = request(call, kind, path, &options);
+    let written = call.state.resources.create(&request, &body).await?;
+    respond_written(call, kind, written, representation, warnings)
+}
+
+async fn update(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Failure> {
+    let body = read_body(call).await?;
+    let options = write_options(call, Verb::Update)?;
+    let request = request(call, kind, path, &options);
+    let resources = &call.state.resources;
+    let written = if path.subresource == "scale" {
+        resources.update_scale(&request, &body).await?
+    } else {
+        resources.update(&request, &body).await?
+    };
+    respond_written(call, kind, written, representation, warnings)
+}
+
+async fn patch(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Failure> {
+    let content_type = call.header(header::CONTENT_TYPE).unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim();
+    let patch_type = patch_type(content_type, call.state.resources.has_server_side_apply())?;
+    let bytes = read_bytes(call).await?;
+    let body = RequestBody { media: Media::Json, bytes };
+    let verb = if patch_type == PatchType::Apply { Verb::Apply } else { Verb::Patch };
+    let options = write_options(call, verb)?;
+    let request = request(call, kind, path, &options);
+    let resources = &call.state.resources;
+    let written = match (patch_type, path.subresource.as_str()) {
+        (_, "scale") => resources.patch_scale(&request, patch_type, &body).await?,
+        (PatchType::Apply, _) => resources.apply(&request, &body).await?,
+        _ => resources.patch(&request, patch_type, &body).await?,
+    };
+    respond_written(call, kind, written, representation, warnings)
+}
+
+fn patch_type(content_type: &str, server_side_apply: bool) -> Result<PatchType, Failure> {
+    match PatchType::of_media_type(content_type) {
+        Some(PatchType::Apply) if !server_side_apply => {
+            let text = "the body of the request was in an unknown format - accepted media types \
+                        include: application/json-patch+json, application/merge-patch+json, \
+                        application/strategic-merge-patch+json";
+            Err(Failure::new(415, "UnsupportedMediaType", text))
+        }
+        Some(patch_type) => Ok(patch_type),
+        None => {
+            let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            Err(failure.about(Default::default()))
+        }
+    }
+}
+
+async fn delete(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let options = delete_options(call).await?;
+    let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    let request = request(call, kind, path, &write);
+    match call.state.resources.delete(&request, &options).await? {
+        Deleted::Object { object, remains } => {
+            let WrittenObject::Stored { value, revision } = object else {
+                return Err(Failure::new(500, "InternalError", "a deletion shows stored objects"));
+            };
+            let mut answer = render::stored(call, kind, &value, revision, representation)?;
+            if remains && options.orphan_dependents == Some(false) {
+                *answer.status_mut() = StatusCode::ACCEPTED;
+            }
+            Ok(answer)
+        }
+        Deleted::Gone { uid } => Ok(success(kind, &path.name, uid, representation)),
+    }
+}
+
+/// The Status of a deletion.
+fn success(
+    kind: &Kind,
+    name: &str,
+    uid: String,
+    representation: Representation,
+) -> Response<Body> {
+    let mut text = Vec::with_capacity(256);
+    text.extend_from_slice(
+        b"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"",
+    );
+    let subject = resources::error::Subject {
+        group: kind.group.clone(),
+        resource: kind.resource.clone(),
+        name: name.into(),
+    };
+    Details { subject, uid, causes: Vec::new() }.write(0, &mut text);
+    text.push(b'}');
+    crate::answer::encode(text, representation)
+}
+
+async fn delete_collection(
+    call: &mut Call,
+    kind: &'static Arc<Kind>,
+    path: &ResourcePath,
+    representation: Representation,
+) -> Result<Response<Body>, Failure> {
+    let list = call.query.list_options(kind)?;
+    let options = delete_options(call).await?;
+    let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    let request = request(call, kind, path, &write);
+    let listed = call.state.resources.delete_collection(&request, &list, &options).await?;
+    render::list(call, kind, listed, representation)
+}
+
+fn request<'a>(
+    call: &'a Call,
+    kind: &'a Arc<Kind>,
+    path: &'a ResourcePath,
+    options: &'a WriteOptions,
+) -> Request<'a> {
+    // The path of a namespace carries its own name as the namespace, for permissions' sake.
+    let namespace = if kind.namespaced { path.namespace.as_str() } else { "" };
+    Request {
+        kind,
+        namespace,
+        name: &path.name,
+        subresource: &path.subresource,
+        user: &call.user,
+        options,
+    }
+}
+
+fn write_options(call: &Call, verb: Verb) -> Result<WriteOptions, Error> {
+    let manager = manager_of_user_agent(call.header(header::USER_AGENT).unwrap_or_default());
+    call.query.write_options().check(verb, &manager)
+}
+
+fn respond_written(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    written: Written,
+    representation: Representation,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Failure> {
+    warnings.extend(written.warnings);
+    let mut answer = match written.object {
+        WrittenObject::Stored { value, revision } => {
+            render::stored(call, kind, &value, revision, representation)?
+        }
+        WrittenObject::Virtual(object) => render::virtual_object(call, object, representation)?,
+    };
+    if written.created {
+        *answer.status_mut() = StatusCode::CREATED;
+    }
+    Ok(answer)
+}
+
+async fn read_body(call: &mut Call) -> Result<RequestBody, Failure> {
+    let media = negotiate::body_media(call.header(header::CONTENT_TYPE))?;
+    Ok(RequestBody { media, bytes: read_bytes(call).await? })
+}
+
+async fn read_bytes(call: &mut Call) -> Result<Bytes, Failure> {
+    let Some(incoming) = call.incoming.take() else {
+        return Ok(Bytes::new());
+    };
+    let too_large =
+        || Failure::from(Error::TooLarge(format!("limit is {BODY_BYTES_MAX}")));
+    match Limited::new(incoming, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) => {
+            let text = format!("the body of the request could not be read: {error}");
+            Err(Error::BadRequest(text).into())
+        }
+    }
+}
+
+/// The options of a deletion: the body, or the query if the body is empty.
+async fn delete_options(call: &mut Call) -> Result<DeleteOptions, Failure> {
+    let bytes = read_bytes(call).await?;
+    if bytes.is_empty() {
+        return Ok(call.query.delete_options()?);
+    }
+    let media = negotiate::body_media(call.header(header::CONTENT_TYPE))?;
+    let bad = |text: String| Failure::from(Error::BadRequest(text));
+    let parsed = match media {
+        Media::Yaml => yaml::parse(&bytes).map_err(|error| bad(error.to_string()))?,
+        Media::Json | Media::Protobuf => json::parse(&bytes).map_err(|error| {
+            bad(format!("couldn't get version/kind; json parse error: {error}"))
+        })?,
+    };
+    read_delete_options(&parsed)
+}
+
+fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
+    let wrong = |field: &str, found: &Value, wanted: &str| {
+        let found = match found {
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+            _ => "number",
+        };
+        let text = format!(
+            "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type \
+             {wanted}"
+        );
+        Failure::from(Error::BadRequest(text))
+    };
+    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let text = |name: &str| match field(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(wrong(name, other, "string")),
+    };
+    let grace_period_seconds = match field("gracePeriodSeconds") {
+        None => None,
+        Some(Value::Int(seconds)) => Some(*seconds),
+        Some(other) => return Err(wrong("gracePeriodSeconds", other, "int64")),
+    };
+    let orphan_dependents = match field("orphanDependents") {
+        None => None,
+        Some(Value::Bool(orphan)) => Some(*orphan),
+        Some(other) => return Err(wrong("orphanDependents", other, "bool")),
+    };
+    let policy = text("propagationPolicy")?;
+    let policy = propagation(policy.as_deref());
+    let dry_run: Vec<String> = field("dryRun")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|value| value.as_str().map(str::to_owned))
+        .collect();
+    let mut errors = Vec::new();
+    check_propagation(&policy, orphan_dependents, &mut errors);
+    errors.extend(check_dry_run(&dry_run));
+    refuse("DeleteOptions", errors)?;
+    let condition =
+        |name| body.str_at(&["preconditions", name]).map(object::Text::from);
+    Ok(DeleteOptions {
+        dry_run: !dry_run.is_empty(),
+        grace_period_seconds,
+        propagation: policy.ok().flatten(),
+        orphan_dependents,
+        uid: condition("uid"),
+        resource_version: condition("resourceVersion"),
+    })
+}
+
+/// Warnings are at most this long in all; then each is cut, and what still does not fit is left out.
+const WARNINGS_CHARS_MAX: usize = 4096;
+const WARNING_CHARS_CUT: usize = 256;
+
+/// Adds one `Warning` header per text.
+pub(crate) fn add_warnings(answer: &mut Response<Body>, warnings: &[String]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for warning in warnings {
+        if !warning.is_empty() && !seen.contains(&warning.as_str()) {
+            seen.push(warning);
+        }
+    }
+    let total: usize = seen.iter().map(|text| text.chars().count()).sum();
+    let limit = if total > WARNINGS_CHARS_MAX { WARNING_CHARS_CUT } else { WARNINGS_CHARS_MAX };
+    let mut used = 0;
+    for text in seen {
+        let text: String = text.chars().take(limit).collect();
+        used += text.chars().count();
+        if used > WARNINGS_CHARS_MAX || text.chars().any(char::is_control) {
+            continue;
+        }
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+        let line = format!("299 - \"{quoted}\"");
+        if let Ok(value) = HeaderValue::from_bytes(line.as_bytes()) {
+            answer.headers_mut().append(header::WARNING, value);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The command line. Every flag has an environment form, `WINDLASS_` and its name.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A Kubernetes-compatible API server with Server-Side Apply at its heart.
+///
+/// Without a command it serves: TLS on 127.0.0.1:6443, data in ./windlass-data.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+}
+
+impl Arguments {
+    /// The command; serving is the default.
+    pub(crate) fn command(self) -> Command {
+        self.command.unwrap_or(Command::Serve(self.serve))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API.
+    Serve(Serve),
+    /// Copy the data of a running or stopped server into a file.
+    Backup(Backup),
+    /// Make a data directory out of a backup.
+    Restore(Restore),
+    /// Check a data directory for damage.
+    Check(Check),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Serve {
+    /// Where the data is.
+    ///
+    /// The directory is made with mode 0700 if it is missing. It holds the objects, the
+    /// certificates and the admin credentials; one server uses it at a time.
+    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    pub data: PathBuf,
+    /// Where to listen.
+    ///
+    /// Port 0 picks a free port, which is printed.
+    #[arg(long, env = "WINDLASS_LISTEN", default_value = "127.0.0.1:6443", value_name = "ADDR:PORT")]
+    pub listen: SocketAddr,
+    /// How long old versions are kept.
+    ///
+    /// Watches resume and lists read the past within this time: 300s, 5m, 24h, 7d.
+    #[arg(long, env = "WINDLASS_HISTORY", default_value = "5m", value_parser = duration,
+          value_name = "DURATION")]
+    pub history: Duration,
+    /// How many bytes of old versions are kept at most.
+    ///
+    /// Whichever of this and --history is reached first counts.
+    #[arg(long, env = "WINDLASS_HISTORY_BYTES", default_value_t = 1 << 30, value_name = "N")]
+    pub history_bytes: u64,
+    /// Which controllers to run inside, or `none`.
+    ///
+    /// With `none` a real kube-controller-manager does their work. No controller exists yet, so the
+    /// flag is accepted and changes nothing.
+    #[arg(long, env = "WINDLASS_CONTROLLERS", default_value = "*", value_delimiter = ',',
+          value_name = "LIST|none")]
+    pub controllers: Vec<String>,
+    /// Admission plugins to switch off.
+    ///
+    /// Names as upstream spells them, separated by commas. Plugins that do not exist here are
+    /// accepted, since being off is what is asked for.
+    #[arg(long, env = "WINDLASS_DISABLE_ADMISSION_PLUGINS", value_delimiter = ',',
+          value_name = "LIST")]
+    pub disable_admission_plugins: Vec<String>,
+    /// Gates of features to switch, such as ServerSideApply=false.
+    ///
+    /// Only ServerSideApply is known; without it, apply answers 415 and writes drop managed fields.
+    #[arg(long, env = "WINDLASS_FEATURE_GATES", value_delimiter = ',', value_parser = gate,
+          value_name = "NAME=BOOL")]
+    pub feature_gates: Vec<(String, bool)>,
+    /// What to log: error, warn, info, debug, or a filter by module.
+    #[arg(long, env = "WINDLASS_LOG", default_value = "info", value_name = "FILTER")]
+    pub log: String,
+}
+
+impl Serve {
+    /// Whether server-side apply is switched on.
+    pub(crate) fn server_side_apply(&self) -> bool {
+        let named = self.feature_gates.iter().rev().find(|(name, _)| name == "ServerSideApply");
+        named.is_none_or(|(_, on)| *on)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to write; it must not exist.
+    pub file: PathBuf,
+    /// Where the data is.
+    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    pub data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The backup to read.
+    pub file: PathBuf,
+    /// The directory to make; it must not hold data.
+    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    pub data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Where the data is.
+    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    pub data: PathBuf,
+}
+
+fn gate(text: &str) -> Result<(String, bool), String> {
+    let (name, value) = text.split_once('=').ok_or("a gate is written NAME=true or NAME=false")?;
+    if name != "ServerSideApply" {
+        return Err(format!("there is no feature gate {name}; known are: ServerSideApply"));
+    }
+    let on = value.parse().map_err(|_| format!("{value} is neither true nor false"))?;
+    Ok((name.to_owned(), on))
+}
+
+/// Reads `300s`, `5m`, `24h` or `7d`, or several of them together.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is no duration; write for example 300s, 5m, 24h or 7d");
+    let mut seconds = 0u64;
+    let mut number = String::new();
+    for character in text.chars() {
+        if character.is_ascii_digit() {
+            number.push(character);
+            continue;
+        }
+        let unit = match character {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u64 = number.parse().map_err(|_| wrong())?;
+        number.clear();
+        seconds = count.checked_mul(unit).and_then(|it| it.checked_add(seconds)).ok_or_else(wrong)?;
+    }
+    if !number.is_empty() || seconds == 0 {
+        return Err(wrong());
+    }
+    Ok(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_a_short_line_a_long_one_and_an_environment_form() {
+        let command = Arguments::command();
+        for flag in command.get_arguments().filter(|flag| flag.get_long().is_some()) {
+            let name = flag.get_id().as_str();
+            if matches!(name, "help" | "version") {
+                continue;
+            }
+            assert!(flag.get_help().is_some(), "{name} has no help");
+            let env = format!("WINDLASS_{}", name.to_uppercase());
+            assert_eq!(flag.get_env().and_then(|env| env.to_str()), Some(env.as_str()));
+        }
+    }
+
+    #[test]
+    fn which_durations_are_read() {
+        assert_eq!(duration("300s"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        for wrong in ["", "5", "m", "5x", "0s", "99999999999999999999d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `windlass serve`: from nothing to a server that answers, and back.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use auth::Authenticator;
+use resources::Resources;
+use resources::admission::Chain;
+use server::Server;
+use store::{Store, SystemClock};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+use crate::arguments::Serve;
+use crate::control;
+use crate::credentials::Credentials;
+use crate::failure::Failure;
+
+/// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
+const STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn serve(options: Serve) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&options.log).unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(STACK_BYTES)
+        .build()
+        .map_err(Failure::Runtime)?;
+    // The first future runs on a worker too: the main thread's stack is not ours to size.
+    let outcome = runtime.block_on(async { tokio::spawn(run(options)).await });
+    outcome.unwrap_or_else(|error| Err(Failure::Runtime(std::io::Error::other(error))))
+}
+
+async fn run(options: Serve) -> Result<(), Failure> {
+    let new = make_directory(&options.data)?;
+    let clock = Arc::new(SystemClock);
+    let store = Store::open(
+        &options.data,
+        store::Options {
+            history: options.history,
+            history_bytes: options.history_bytes,
+            ..store::Options::default()
+        },
+    )?;
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|source| Failure::Listen { address: options.listen, source })?;
+    let address = listener
+        .local_addr()
+        .map_err(|source| Failure::Listen { address: options.listen, source })?;
+    let credentials = Credentials::open(&options.data)?;
+    let kubeconfig = credentials.write_kubeconfig(address)?;
+    let chain = Chain::without(&options.disable_admission_plugins);
+    let resources = Resources::new(store.clone(), clock, chain)
+        .with_server_side_apply(options.server_side_apply());
+    let server = Server::new(
+        listener,
+        server::Options {
+            resources: resources.clone(),
+            authenticator: Authenticator::new([(credentials.token.clone(), Credentials::admin())]),
+            tls: credentials.tls(address)?,
+        },
+    )
+    .map_err(Failure::Runtime)?;
+    control::listen(&options.data, store.clone()).await?;
+    let ready = server.readiness();
+    let running = tokio::spawn(server.run(stop_signal()?));
+    resources.bootstrap(address).await?;
+    ready();
+    greet(address, &options.data, new, &kubeconfig);
+    // The task ends with the signal; it has nothing to give back.
+    let _ = running.await;
+    store.close().await;
+    info!("stopped");
+    Ok(())
+}
+
+/// Makes the directory if it is missing; tells whether it did.
+fn make_directory(path: &Path) -> Result<bool, Failure> {
+    let failed = |source| Failure::Directory { path: path.to_owned(), source };
+    if path.is_dir() {
+        return Ok(false);
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    Ok(true)
+}
+
+fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Runtime)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Runtime)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "what a person at the terminal needs to go on")]
+fn greet(address: SocketAddr, data: &Path, new: bool, kubeconfig: &Path) {
+    let state = if new { " (new)" } else { "" };
+    println!("listening on https://{address}");
+    println!("data in {}{state}", data.display());
+    println!("try:  KUBECONFIG={} kubectl get namespaces", kubeconfig.display());
+}
