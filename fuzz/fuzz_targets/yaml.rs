@@ -16,6 +16,9 @@ fuzz_target!(|text: &[u8]| {
     if let Ok(value @ Value::Object(_)) = json::parse(text) {
         let written = json::to_vec(&value);
         let again = yaml::parse(&written).expect("written by us");
-        assert_eq!(json::to_vec(&again), json::to_vec(&json::parse(&written).expect("ours")));
+        assert_eq!(
+            json::to_vec(&again),
+            json::to_vec(&json::parse(&written).expect("ours"))
+        );
     }
 });

@@ -12,9 +12,6 @@ mod indent;
 mod read;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 pub use indent::pretty;
 pub use write::{to_vec, write, write_float, write_string};
 
@@ -147,3 +144,6 @@ fn quote_byte(byte: u8) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

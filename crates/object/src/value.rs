@@ -151,6 +151,12 @@ impl Map {
         Map { entries }
     }
 
+    /// Takes entries whose keys ascend, each once.
+    pub(crate) fn from_sorted(entries: Vec<(Text, Value)>) -> Map {
+        debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
+        Map { entries }
+    }
+
     fn find(&self, key: &str) -> Result<usize, usize> {
         self.entries
             .binary_search_by(|(name, _)| name.as_str().cmp(key))

@@ -16,9 +16,6 @@ mod resolve;
 mod scan;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 use std::borrow::Cow;
 
 pub use write::to_string;
@@ -115,3 +112,6 @@ fn invalid_utf8(error: std::str::Utf8Error) -> Error {
 fn line_prefix(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!("line {line}: "))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,5 @@
+//! What JSON becomes, and what it is refused for.
+
 use super::*;
 use crate::value;
 

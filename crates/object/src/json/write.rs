@@ -158,6 +158,44 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + 2);
     out.push(b'"');
+    let plain = plain_prefix(bytes);
+    out.extend_from_slice(&bytes[..plain]);
+    if plain < bytes.len() {
+        write_rest(&bytes[plain..], out);
+    }
+    out.push(b'"');
+}
+
+/// How many bytes from the start surely need no attention, found eight at a time.
+#[inline]
+fn plain_prefix(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES * 0x80;
+    /// Marks the high bit of each byte that is zero; only the lowest mark is exact.
+    const fn zeros(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word
+    }
+    let (chunks, tail) = bytes.as_chunks::<8>();
+    for (index, chunk) in chunks.iter().enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        // Two signs that differ in one bit are found together once that bit is set.
+        let hits = zeros((word | (ONES * 0x04)) ^ (ONES * b'&' as u64))
+            | zeros((word | (ONES * 0x02)) ^ (ONES * b'>' as u64))
+            | zeros(word ^ (ONES * b'\\' as u64))
+            | word.wrapping_sub(ONES * 0x20)
+            | word;
+        if hits & HIGHS != 0 {
+            return index * 8 + ((hits & HIGHS).trailing_zeros() / 8) as usize;
+        }
+    }
+    let end = tail
+        .iter()
+        .position(|byte| ESCAPES[*byte as usize] != PLAIN);
+    bytes.len() - tail.len() + end.unwrap_or(tail.len())
+}
+
+/// Writes the bytes of a string from the first on that may need attention.
+fn write_rest(bytes: &[u8], out: &mut Vec<u8>) {
     let mut plain = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         let escape = ESCAPES[byte as usize];
@@ -177,7 +215,6 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
         plain = at + length;
     }
     out.extend_from_slice(&bytes[plain..]);
-    out.push(b'"');
 }
 
 #[cold]

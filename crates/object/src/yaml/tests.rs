@@ -1,3 +1,5 @@
+//! What YAML becomes, what it is refused for, and how it is written.
+
 use proptest::prelude::*;
 
 use super::*;
