@@ -1,7 +1,9 @@
 //! What JSON becomes, and what it is refused for.
 
+use proptest::prelude::*;
+
 use super::*;
-use crate::value;
+use crate::{Map, Text, value};
 
 fn text(value: &Value) -> String {
     String::from_utf8(to_vec(value)).unwrap()
@@ -350,4 +352,43 @@ fn indented_text_is_what_go_makes() {
   "e": null
 }"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        any::<f64>().prop_filter_map("finite", |number| number
+            .is_finite()
+            .then(|| number_as_written(number))),
+        any::<String>().prop_map(Value::from),
+        "[a-z<>&\"\\\\\n\u{2028}]{0,20}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 80, 8, |inner| {
+        let key = "[a-c]{0,2}|\\PC{0,3}".prop_map(Text::from);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Value::Array),
+            prop::collection::vec((key, inner), 0..8)
+                .prop_map(|entries| Value::Object(Map::from_entries(entries))),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(value in any_value()) {
+        let compact = to_vec(&value);
+        prop_assert_eq!(parse_strict(&compact), Ok((value.clone(), Vec::new())));
+        let mut indented = Vec::new();
+        pretty(&compact, &mut indented);
+        prop_assert_eq!(parse(&indented), Ok(value));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(text in "[\\[\\]{}:,\"\\\\ua0-9.eE+ \n-]{0,40}", cut in any::<u8>()) {
+        let mut text = text.into_bytes();
+        text.push(cut);
+        prop_assert_eq!(parse(&text), parse_strict(&text).map(|(value, _)| value));
+    }
 }
