@@ -8,8 +8,10 @@ mod defaults;
 mod generation;
 pub mod groups;
 mod kind;
+mod table;
 pub mod validation;
 
 pub use catalogue::{Catalogue, Group};
 pub use generation::Generation;
 pub use kind::{Column, Kind, NameRule, Rules, Subresource};
+pub use table::{cells, conditions as row_conditions};
