@@ -1,39 +1,44 @@
 //! Rows of the `autoscaling` group.
-//!
-//! Version 1 knows one target, the use of CPU. Everything else that version 2 says is kept in two
-//! annotations of its objects, so both versions print the same row.
 
-use object::{Text, Value, json, value};
+use object::Value;
 
 use super::Printer;
-use super::row::{Row, UNKNOWN, UNSET, cells, quantity, text};
-
-/// What version 1 keeps the metrics in that it has no field for.
-const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
-/// What version 1 keeps the last readings in.
-const CURRENT_METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-/// The use of CPU, in percent, that is aimed at if nothing is said.
-const CPU_PERCENT_DEFAULT: i64 = 80;
+use super::row::{NONE, Row, UNKNOWN, UNSET, cells, quantity, text};
+use crate::Catalogue;
+use crate::convert::convert;
 
 pub(super) fn printer(kind: &str) -> Option<Printer> {
     (kind == "HorizontalPodAutoscaler").then_some(horizontal_pod_autoscaler as Printer)
 }
 
+/// Version 1 has no field for metrics other than the use of CPU; both print the row of version 2.
 fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
+    if row.at(&["spec", "metrics"]).is_some() {
+        return version_2(row);
+    }
+    let kind = |version| {
+        Catalogue::builtin()
+            .by_kind("autoscaling", version, "HorizontalPodAutoscaler")
+            .expect("both versions are served")
+    };
+    let object = convert(kind("v1"), kind("v2"), row.object().clone());
+    version_2(&row.with(&object))
+}
+
+fn version_2(row: &Row<'_>) -> Vec<Value> {
     let reference = format!(
         "{}/{}",
         row.text(&["spec", "scaleTargetRef", "kind"]),
         row.text(&["spec", "scaleTargetRef", "name"])
     );
     let min = row.at(&["spec", "minReplicas"]).and_then(Value::as_int);
-    let targets = match row.at(&["spec", "metrics"]) {
-        Some(Value::Array(metrics)) => targets(metrics, row.items(&["status", "currentMetrics"])),
-        _ => targets(&version_1_metrics(row), &version_1_readings(row)),
-    };
     cells![
         row.name(),
         reference,
-        targets,
+        targets(
+            row.items(&["spec", "metrics"]),
+            row.items(&["status", "currentMetrics"])
+        ),
         min.map_or_else(|| UNSET.to_owned(), |min| min.to_string()),
         row.int(&["spec", "maxReplicas"]),
         row.int(&["status", "currentReplicas"]),
@@ -41,51 +46,11 @@ fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// The use of CPU comes last, as conversion puts it.
-fn version_1_metrics(row: &Row<'_>) -> Vec<Value> {
-    let mut metrics = annotated_list(row, METRICS_ANNOTATION).unwrap_or_default();
-    let target = row.at(&["spec", "targetCPUUtilizationPercentage"]);
-    let target = target
-        .and_then(Value::as_int)
-        .or_else(|| metrics.is_empty().then_some(CPU_PERCENT_DEFAULT));
-    if let Some(target) = target {
-        metrics.push(value!({
-            "type": "Resource",
-            "resource": {"name": "cpu", "targetAverageUtilization": target},
-        }));
-    }
-    metrics
-}
-
-/// The annotation says more than the field and wins.
-fn version_1_readings(row: &Row<'_>) -> Vec<Value> {
-    if let Some(readings) = annotated_list(row, CURRENT_METRICS_ANNOTATION) {
-        return readings;
-    }
-    let current = row.at(&["status", "currentCPUUtilizationPercentage"]);
-    let current = current.and_then(Value::as_int).map(|current| {
-        value!({
-            "type": "Resource",
-            "resource": {"name": "cpu", "currentAverageUtilization": current},
-        })
-    });
-    current.into_iter().collect()
-}
-
-/// The list in an annotation; one that cannot be read counts as absent.
-fn annotated_list(row: &Row<'_>, annotation: &str) -> Option<Vec<Value>> {
-    let text = row.at(&["metadata", "annotations", annotation])?.as_str()?;
-    match json::parse(text.as_bytes()) {
-        Ok(Value::Array(list)) => Some(list),
-        _ => None,
-    }
-}
-
 /// The first two metrics, and how many more there are.
 fn targets(metrics: &[Value], readings: &[Value]) -> String {
     const SHOWN_MAX: usize = 2;
     if metrics.is_empty() {
-        return "<none>".to_owned();
+        return NONE.to_owned();
     }
     let shown: Vec<String> = metrics
         .iter()
@@ -118,27 +83,27 @@ fn target(metric: &Value, reading: Option<&Value>) -> String {
         let name = text(source, &["name"]);
         return format!("{name}: {}", resource_target(&wanted, current.as_ref()));
     }
-    match (field, &wanted.average_value) {
+    match (field, wanted.average_value) {
         ("pods", wanted) => {
-            let current = current.map(|current| printed(current.average_value.as_ref()));
-            pair(current, &printed(wanted.as_ref()))
+            let current = current.map(|current| printed(current.average_value));
+            pair(current, &printed(wanted))
         }
         (_, Some(wanted)) => {
             let current = current.and_then(|current| current.average_value);
-            let current = current.map(|current| printed(Some(&current)));
+            let current = current.map(|current| printed(Some(current)));
             format!("{} (avg)", pair(current, &printed(Some(wanted))))
         }
         (_, None) => {
-            let current = current.map(|current| printed(current.value.as_ref()));
-            pair(current, &printed(wanted.value.as_ref()))
+            let current = current.map(|current| printed(current.value));
+            pair(current, &printed(wanted.value))
         }
     }
 }
 
 /// A resource is aimed at as an average amount, or else as a percentage.
-fn resource_target(wanted: &Amounts, current: Option<&Amounts>) -> String {
-    if let Some(wanted) = &wanted.average_value {
-        let current = current.map(|current| printed(current.average_value.as_ref()));
+fn resource_target(wanted: &Amounts<'_>, current: Option<&Amounts<'_>>) -> String {
+    if let Some(wanted) = wanted.average_value {
+        let current = current.map(|current| printed(current.average_value));
         return pair(current, &printed(Some(wanted)));
     }
     let percent = |percent: i64| format!("{percent}%");
@@ -155,32 +120,19 @@ fn pair(current: Option<String>, wanted: &str) -> String {
 }
 
 /// The amounts of a target or of a reading.
-struct Amounts {
-    value: Option<Value>,
-    average_value: Option<Value>,
+struct Amounts<'a> {
+    value: Option<&'a Value>,
+    average_value: Option<&'a Value>,
     average_utilization: Option<i64>,
 }
 
-impl Amounts {
-    /// Version 2 keeps them in a map named `role`, version 1 beside each other in fields that
-    /// start with it, except for one of object metrics.
-    fn of(source: &Value, role: &str) -> Amounts {
-        let amount = |name: &str, upper: &str| {
-            let flat: Text = [role, upper].concat().into();
-            let mut places = [
-                source.at(&[role, name]),
-                source.get(&flat),
-                source.get(name),
-            ]
-            .into_iter()
-            .flatten();
-            places.find(|amount| !amount.is_null()).cloned()
-        };
+impl<'a> Amounts<'a> {
+    fn of(source: &'a Value, role: &str) -> Amounts<'a> {
+        let amount = |name: &str| source.at(&[role, name]).filter(|it| !it.is_null());
         Amounts {
-            value: amount("value", "Value"),
-            average_value: amount("averageValue", "AverageValue"),
-            average_utilization: amount("averageUtilization", "AverageUtilization")
-                .and_then(|percent| percent.as_int()),
+            value: amount("value"),
+            average_value: amount("averageValue"),
+            average_utilization: amount("averageUtilization").and_then(Value::as_int),
         }
     }
 }

@@ -37,6 +37,15 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Another object at the same time.
+    pub(super) fn with<'b>(&self, object: &'b Map) -> Row<'b> {
+        Row::new(object, self.now_unix_seconds)
+    }
+
+    pub(super) fn object(&self) -> &'a Map {
+        self.object
+    }
+
     /// The value at the end of a path, unless it is absent or `null`.
     pub(super) fn at(&self, path: &[&str]) -> Option<&'a Value> {
         let (first, rest) = path.split_first()?;
