@@ -131,6 +131,7 @@ impl Catalogue {
                         kind: kind.into(),
                         format: format.into(),
                         priority: text::number(priority),
+                        path: None,
                     });
                 }
                 _ => text::malformed(line),

@@ -10,6 +10,7 @@ use object::{Map, Text, Value};
 use schema::{TypeId, Types};
 
 use crate::generation::Generation;
+use crate::json_path::JsonPath;
 
 /// A kind in one version, as one collection serves it.
 #[derive(Clone)]
@@ -79,6 +80,8 @@ pub struct Column {
     pub format: Text,
     /// 0 is always shown; more only when asked for.
     pub priority: i32,
+    /// Where its cells come from, if the kind is a custom resource.
+    pub path: Option<JsonPath>,
 }
 
 /// What upstream writes as code, per kind. The default is a kind with no rules of its own.

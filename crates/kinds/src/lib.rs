@@ -7,11 +7,13 @@ pub mod convert;
 mod defaults;
 mod generation;
 pub mod groups;
+mod json_path;
 mod kind;
 mod table;
 pub mod validation;
 
 pub use catalogue::{Catalogue, Group};
 pub use generation::Generation;
+pub use json_path::{InvalidPath, JsonPath};
 pub use kind::{Column, Kind, NameRule, Rules, Subresource};
-pub use table::{cells, conditions as row_conditions};
+pub use table::{cells, conditions as row_conditions, custom_columns};

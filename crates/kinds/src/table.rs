@@ -10,6 +10,7 @@ mod apps;
 mod autoscaling;
 mod batch;
 mod core;
+mod custom;
 mod networking;
 mod others;
 mod rbac;
@@ -18,6 +19,7 @@ mod storage;
 
 use object::{Map, Value, value};
 
+pub use self::custom::custom_columns;
 use self::row::{Row, cells};
 use crate::kind::Kind;
 
@@ -29,11 +31,10 @@ type Printer = fn(&Row<'_>) -> Vec<Value>;
 /// `IPAddress` has one cell more than columns, upstream too: its age.
 pub fn cells(kind: &Kind, object: &Map, now_unix_seconds: i64) -> Vec<Value> {
     let row = Row::new(object, now_unix_seconds);
-    let printer = if kind.custom {
-        default_cells
-    } else {
-        printer(&kind.group, &kind.kind).unwrap_or(default_cells)
-    };
+    if kind.custom {
+        return custom::cells(kind.columns(), &row);
+    }
+    let printer = printer(&kind.group, &kind.kind).unwrap_or(default_cells);
     printer(&row)
 }
 
