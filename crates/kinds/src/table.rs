@@ -15,12 +15,14 @@ mod networking;
 mod others;
 mod rbac;
 mod row;
+mod scale;
 mod storage;
 
 use object::{Map, Value, value};
 
 pub use self::custom::custom_columns;
 use self::row::{Row, cells};
+pub use self::scale::{scale_cells, scale_columns};
 use crate::kind::Kind;
 
 /// Fills the cells of one row.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use object::time::Time;
 use object::{Map, Value, value, yaml};
 
-use super::{cells, conditions, printer};
+use super::{cells, conditions, printer, scale_cells, scale_columns};
 use crate::{Catalogue, Kind};
 
 const CASES: [(&str, &str); 5] = [
@@ -163,4 +163,31 @@ fn ages_are_told_in_two_or_three_figures() {
 
 fn identity(kind: &Kind) -> (&str, &str, &str) {
     (&kind.group, &kind.version, &kind.kind)
+}
+
+#[test]
+fn scales_have_a_table_of_their_own() {
+    let deployment = kind("apps/v1/Deployment");
+    let custom = Kind {
+        custom: true,
+        ..deployment.clone()
+    };
+    let scale = value!({
+        "metadata": {"name": "one", "creationTimestamp": CREATED},
+        "spec": {},
+        "status": {"replicas": 2},
+    });
+    let scale = scale.as_object().expect("a map");
+    let expected = [
+        (deployment, value!(["one", 0, 2, "60m"]), ["", "string"]),
+        (&custom, value!(["one", null, 2, "60m"]), ["name", "date"]),
+    ];
+    for (kind, cells, [name_format, age_kind]) in expected {
+        assert_eq!(Value::Array(scale_cells(kind, scale, now())), cells);
+        let columns = scale_columns(kind);
+        let names: Vec<&str> = columns.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
+        assert_eq!(columns[0].format, name_format);
+        assert_eq!(columns[3].kind, age_kind);
+    }
 }
