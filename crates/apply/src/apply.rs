@@ -11,7 +11,7 @@ use crate::{
     contest::{Contest, ContestError, OnError},
     fields::field_set,
     kubectl,
-    managed::{ManagedFields, Operation},
+    managed::{ManagedFields, Manager, Operation},
     merge::merge,
     order,
     prune::prune,
@@ -178,39 +178,18 @@ impl Request<'_> {
             // Everything was given up.
             new = Value::Object(Map::new());
         }
-        let mut contest = Contest::new(
-            Versioned {
-                object: self.live,
-                version,
-            },
-            Versioned {
-                object: &new,
-                version,
-            },
-            self.versions,
-        )
-        .map_err(|error| self.unfit(error))?;
-        if on_conflict == OnConflict::Refuse {
-            let conflicts = contest
-                .conflicts(&managers, &me)
-                .map_err(|error| self.unfit(error))?;
-            if let Some(conflicts) = conflicts {
-                return Err(conflicts.into());
-            }
+        let alone = managers.managers().iter().all(|other| other.is_same(&me));
+        if !alone {
+            self.contest(&new, &mut managers, &me, on_conflict)?;
         }
-        contest
-            .settle(&mut managers, Some(&me), OnError::Fail)
-            .map_err(|error| self.unfit(error))?;
+        // My entry comes back without what nobody can own.
+        managers.managers_mut().retain(|other| !other.is_same(&me));
+        me.set.remove(never_owned());
         let changed = !order::same(self.live, &new);
-        me.set = me.set.difference(never_owned());
         if changed {
             me.time = Some(self.now);
         }
-        if me.set.is_empty() {
-            managers
-                .managers_mut()
-                .retain(|manager| !manager.is_same(&me));
-        } else {
+        if !me.set.is_empty() {
             managers.put(me);
         }
         managers.sort();
@@ -218,6 +197,35 @@ impl Request<'_> {
             object: changed.then_some(new),
             managers,
         })
+    }
+
+    /// Takes what changes from the other managers, or refuses to.
+    fn contest(
+        &self,
+        new: &Value,
+        managers: &mut ManagedFields,
+        me: &Manager,
+        on_conflict: OnConflict,
+    ) -> Result<(), ApplyError> {
+        let version = self.by.api_version;
+        let live = Versioned {
+            object: self.live,
+            version,
+        };
+        let new = Versioned {
+            object: new,
+            version,
+        };
+        let unfit = |error| self.unfit(error);
+        let mut contest = Contest::new(live, new, self.versions).map_err(unfit)?;
+        if on_conflict == OnConflict::Refuse
+            && let Some(conflicts) = contest.conflicts(managers, me).map_err(unfit)?
+        {
+            return Err(conflicts.into());
+        }
+        contest
+            .settle(managers, Some(me), OnError::Fail)
+            .map_err(unfit)
     }
 
     fn apply_as_kubectl(

@@ -7,13 +7,13 @@
 use std::cmp::Ordering;
 
 use object::{Text, Value};
-use schema::{ListTopology, ListType, MapType, TypeId, Types};
+use schema::{ListTopology, ListType, TypeId, Types};
 
 use crate::{
     order,
     path::Step,
     set::{FieldFilter, FieldSet, SetBuilder},
-    typed::{Item, Shape, Typing, shape, sorted_items},
+    typed::{Item, Keys, Shape, Typing, shape, sorted_items},
 };
 
 /// The difference between two values.
@@ -182,7 +182,8 @@ impl<'a> Walk<'a> {
                 if map.atomic || (left.is_empty() && right.is_empty()) {
                     self.leaf(pair);
                 } else {
-                    open.push(Open::new(Rest::Map { left, right, map }));
+                    let keys = Keys::new(map);
+                    open.push(Open::new(Rest::Map { left, right, keys }));
                 }
             }
             Shape::List(list) => {
@@ -292,7 +293,7 @@ enum Rest<'a> {
     Map {
         left: &'a [(Text, Value)],
         right: &'a [(Text, Value)],
-        map: &'a MapType,
+        keys: Keys<'a>,
     },
     List {
         left: Run<'a>,
@@ -349,7 +350,7 @@ impl<'a> Open<'a> {
 
     fn next(&mut self) -> Result<Option<Visit<'a>>, Mismatch> {
         match &mut self.rest {
-            Rest::Map { left, right, map } => {
+            Rest::Map { left, right, keys } => {
                 let (key, pair) = match (*left, *right) {
                     ([], []) => return Ok(None),
                     ([(key, value), rest @ ..], []) => {
@@ -407,11 +408,7 @@ impl<'a> Open<'a> {
                         }
                     }
                 };
-                let ty = map
-                    .field(key)
-                    .map(|field| field.ty)
-                    .or(map.element)
-                    .ok_or(Mismatch)?;
+                let ty = keys.ty(key).ok_or(Mismatch)?;
                 Ok(Some(Visit::Descend {
                     step: Step::Field(key),
                     pair,

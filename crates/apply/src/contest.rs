@@ -39,7 +39,7 @@ pub(crate) struct Contest<'a> {
     new: Versioned<'a>,
     versions: &'a dyn Versions,
     /// What changed in the version of the request, nothing filtered out.
-    pub(crate) change: Comparison,
+    change: Comparison,
     seen: Vec<(Text, Seen)>,
 }
 
@@ -92,6 +92,11 @@ impl<'a> Contest<'a> {
             change,
             seen,
         })
+    }
+
+    /// What changed in the version of the request, nothing filtered out.
+    pub(crate) fn into_change(self) -> Comparison {
+        self.change
     }
 
     fn seen_in(&mut self, version: &str) -> Result<&Seen, ContestError> {

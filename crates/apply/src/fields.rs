@@ -7,12 +7,12 @@
 use std::slice;
 
 use object::{Text, Value};
-use schema::{ListTopology, MapType, TypeId, Types};
+use schema::{ListTopology, TypeId, Types};
 
 use crate::{
     path::Step,
     set::{FieldSet, SetBuilder},
-    typed::{Item, Shape, Typing, shape, sorted_items},
+    typed::{Item, Keys, Shape, Typing, shape, sorted_items},
 };
 
 /// The paths that an applied `value` owns.
@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
         match (shape(self.types.get(ty), value)?, value) {
             (Shape::Map(map), Value::Object(entries)) if !map.atomic => Some(Open::Map {
                 entries: entries.entries().iter(),
-                map,
+                keys: Keys::new(map),
             }),
             (Shape::List(list), Value::Array(items)) if list.topology != ListTopology::Atomic => {
                 let items = sorted_items(self.types, list, items).ok()?;
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
 enum Open<'a> {
     Map {
         entries: slice::Iter<'a, (Text, Value)>,
-        map: &'a MapType,
+        keys: Keys<'a>,
     },
     List {
         items: std::iter::Peekable<std::vec::IntoIter<Item<'a>>>,
@@ -111,9 +111,9 @@ struct Child<'a> {
 impl<'a> Open<'a> {
     fn next(&mut self) -> Option<Child<'a>> {
         match self {
-            Open::Map { entries, map } => {
+            Open::Map { entries, keys } => {
                 let (key, value) = entries.next()?;
-                let field = map.field(key);
+                let field = keys.field(key);
                 let empty = match value {
                     Value::Null => true,
                     Value::Object(map) => map.is_empty(),
@@ -122,7 +122,7 @@ impl<'a> Open<'a> {
                 Some(Child {
                     step: Step::Field(key),
                     value,
-                    ty: field.map(|field| field.ty).or(map.element),
+                    ty: field.map(|field| field.ty).or(keys.element()),
                     owned: empty || field.is_none(),
                 })
             }

@@ -34,6 +34,7 @@ mod scale;
 
 mod go;
 mod path;
+mod scan;
 mod set;
 
 pub use self::{

@@ -10,7 +10,7 @@ use std::{cmp::Ordering, slice};
 use object::{Map, Text, Value};
 use schema::{ListTopology, ListType, MapType, TypeId, Types};
 
-use crate::typed::{Item, Shape, Typing, first_shape, identified_items, shape};
+use crate::typed::{Item, Keys, Shape, Typing, first_shape, identified_items, shape};
 
 /// The live value with the configuration merged in.
 pub fn merge(live: &Value, config: Value, typing: Typing<'_>) -> Value {
@@ -73,7 +73,7 @@ fn begin_map<'a>(
                 out: Vec::with_capacity(live.len().max(config.len())),
                 live: live.entries().iter(),
                 config: config.into_iter(),
-                map,
+                keys: Keys::new(map),
                 pending: None,
             }));
             None
@@ -126,7 +126,7 @@ enum Open<'a> {
 struct OpenMap<'a> {
     live: slice::Iter<'a, (Text, Value)>,
     config: std::vec::IntoIter<(Text, Value)>,
-    map: &'a MapType,
+    keys: Keys<'a>,
     out: Vec<(Text, Value)>,
     /// The key of the child that is being merged.
     pending: Option<Text>,
@@ -198,11 +198,7 @@ impl<'a> OpenMap<'a> {
             match (live, config) {
                 (Some(live), None) => self.out.push(live.clone()),
                 (live, Some((key, config))) => {
-                    let ty = self
-                        .map
-                        .field(&key)
-                        .map(|field| field.ty)
-                        .or(self.map.element);
+                    let ty = self.keys.ty(&key);
                     match (live, ty) {
                         (Some((_, live)), Some(ty)) => {
                             self.pending = Some(key);

@@ -6,12 +6,12 @@
 use std::cmp::Ordering;
 
 use object::{Map, Text, Value};
-use schema::{ListTopology, ListType, MapType, TypeId, Types};
+use schema::{ListTopology, ListType, TypeId, Types};
 
 use crate::{
     path::{PathElement, Step},
     set::{Entry, FieldSet},
-    typed::{Shape, Typing, identity, shape},
+    typed::{Keys, Shape, Typing, identity, shape},
 };
 
 /// The value without the paths of `set`.
@@ -61,7 +61,7 @@ fn begin<'a>(
                 rest: Rest::Map {
                     out: Vec::with_capacity(entries.len()),
                     entries: entries.into_iter(),
-                    map,
+                    keys: Keys::new(map),
                     pending: None,
                 },
             });
@@ -108,7 +108,7 @@ struct Open<'a> {
 enum Rest<'a> {
     Map {
         entries: std::vec::IntoIter<(Text, Value)>,
-        map: &'a MapType,
+        keys: Keys<'a>,
         out: Vec<(Text, Value)>,
         /// The key of the entry that is being looked into.
         pending: Option<Text>,
@@ -126,7 +126,7 @@ impl<'a> Open<'a> {
         match &mut self.rest {
             Rest::Map {
                 entries,
-                map,
+                keys,
                 out,
                 pending,
             } => loop {
@@ -139,7 +139,7 @@ impl<'a> Open<'a> {
                     Some([entry, ..]) if entry.member => continue,
                     Some(subtree) => &subtree[1..],
                 };
-                match map.field(&key).map(|field| field.ty).or(map.element) {
+                match keys.ty(&key) {
                     Some(ty) => {
                         *pending = Some(key);
                         return Some(Task { value, ty, set });

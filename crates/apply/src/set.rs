@@ -161,6 +161,41 @@ impl FieldSet {
         }
     }
 
+    /// Takes `paths` out, in place if nobody shares the set. Cheap for few paths near the root.
+    pub(crate) fn remove(&mut self, paths: &FieldSet) {
+        let mut removed: Vec<usize> = Vec::new();
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        let (mut at, mut end) = (0, self.entries.len());
+        let mut path = 0;
+        while let Some(wanted) = paths.entries.get(path) {
+            while open.last().is_some_and(|(last, _)| path >= *last) {
+                let (_, outer) = open.pop().expect("the loop's condition");
+                (at, end) = (end, outer);
+            }
+            while at < end && self.entries[at].element < wanted.element {
+                at += self.entries[at].size as usize;
+            }
+            if at == end || self.entries[at].element > wanted.element {
+                path += wanted.size as usize;
+                continue;
+            }
+            if wanted.member && self.entries[at].member {
+                removed.push(at);
+            }
+            open.push((path + wanted.size as usize, end));
+            end = at + self.entries[at].size as usize;
+            at += 1;
+            path += 1;
+        }
+        if !removed.is_empty() {
+            let entries = Arc::make_mut(&mut self.entries);
+            for at in removed.into_iter().rev() {
+                entries[at].member = false;
+                drop_empty(entries, at);
+            }
+        }
+    }
+
     /// Makes members of all declared fields that lead to a member.
     ///
     /// Pruning needs it: appliers do not own the structs between their fields.
@@ -202,6 +237,26 @@ fn is_declared(types: &Types, parent: Option<TypeId>, element: &PathElement) -> 
         .map
         .as_ref()
         .is_some_and(|map| map.field(name).is_some())
+}
+
+/// Takes an entry away that is no member and leads nowhere, with the parents that then lead nowhere.
+fn drop_empty(entries: &mut Vec<Entry>, at: usize) {
+    let mut at = at;
+    while entries[at].size == 1 && !entries[at].member {
+        entries.remove(at);
+        let mut parent = None;
+        for before in (0..at).rev() {
+            let end = before + entries[before].size as usize;
+            if end > at {
+                entries[before].size -= 1;
+                parent = parent.or(Some(before));
+            }
+        }
+        match parent {
+            Some(parent) => at = parent,
+            None => return,
+        }
+    }
 }
 
 struct Level {
@@ -280,6 +335,59 @@ impl SetBuilder {
 
     pub(crate) fn finish(mut self) -> FieldSet {
         self.leave(0);
+        FieldSet::from_entries(self.entries)
+    }
+}
+
+/// Builds a set while its wire form is read in order.
+#[derive(Default)]
+pub(crate) struct SetReader {
+    entries: Vec<Entry>,
+    open: Vec<usize>,
+    /// Where the last sibling of each open level is.
+    last: Vec<Option<usize>>,
+}
+
+impl SetReader {
+    /// Begins a child of the innermost open element; `None` if it is not the greatest so far.
+    pub(crate) fn open(&mut self, element: PathElement) -> Option<()> {
+        let level = self.open.len();
+        self.last.truncate(level + 1);
+        match self.last.get(level) {
+            Some(Some(last)) if self.entries[*last].element >= element => return None,
+            Some(_) => self.last[level] = Some(self.entries.len()),
+            None => self.last.push(Some(self.entries.len())),
+        }
+        self.open.push(self.entries.len());
+        self.entries.push(Entry {
+            element,
+            size: 0,
+            member: false,
+        });
+        Some(())
+    }
+
+    /// Makes a member of the innermost open element.
+    pub(crate) fn mark(&mut self) {
+        if let Some(at) = self.open.last() {
+            self.entries[*at].member = true;
+        }
+    }
+
+    /// Ends the innermost open element; false if none is open.
+    pub(crate) fn close(&mut self) -> bool {
+        let Some(at) = self.open.pop() else {
+            return false;
+        };
+        self.last.truncate(self.open.len() + 1);
+        let size = self.entries.len() - at;
+        self.entries[at].size = size_of(size);
+        // An element with nothing beneath it is a member.
+        self.entries[at].member |= size == 1;
+        true
+    }
+
+    pub(crate) fn finish(self) -> FieldSet {
         FieldSet::from_entries(self.entries)
     }
 }

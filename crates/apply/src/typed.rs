@@ -4,8 +4,10 @@
 //! alternative at once; the value decides, and where it cannot (null, or a kind the type does not
 //! take) the order is map, scalar, list.
 
+use std::cmp::Ordering;
+
 use object::{Value, field::quote};
-use schema::{ListTopology, ListType, MapType, Scalar, Type, TypeId, Types};
+use schema::{Field, ListTopology, ListType, MapType, Scalar, Type, TypeId, Types};
 use smallvec::SmallVec;
 
 use crate::path::{PathElement, Step};
@@ -61,6 +63,65 @@ pub(crate) fn child_type(ty: &Type, element: &PathElement) -> Option<TypeId> {
         }
         PathElement::Key(_) => ty.list.as_ref().map(|list| list.element),
         PathElement::Value(_) | PathElement::Index(_) => None,
+    }
+}
+
+/// Finds the types of keys that come in sorted order, as a map's own keys do.
+///
+/// Declared fields are sorted too, so the search goes on where the last one ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys<'a> {
+    fields: &'a [Field],
+    element: Option<TypeId>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(map: &'a MapType) -> Keys<'a> {
+        Keys {
+            fields: &map.fields,
+            element: map.element,
+        }
+    }
+
+    /// The declared field of this name.
+    pub(crate) fn field(&mut self, key: &str) -> Option<&'a Field> {
+        let (mut low, mut probe, mut stride) = (0, 0, 1);
+        while let Some(field) = self.fields.get(probe) {
+            match field.name.as_str().cmp(key) {
+                Ordering::Less => {
+                    low = probe + 1;
+                    probe += stride;
+                    stride *= 2;
+                }
+                Ordering::Equal => {
+                    self.fields = &self.fields[probe + 1..];
+                    return Some(field);
+                }
+                Ordering::Greater => break,
+            }
+        }
+        let high = probe.min(self.fields.len());
+        let between = &self.fields[low..high];
+        match between.binary_search_by(|field| field.name.as_str().cmp(key)) {
+            Ok(at) => {
+                self.fields = &self.fields[low + at + 1..];
+                Some(&between[at])
+            }
+            Err(at) => {
+                self.fields = &self.fields[low + at..];
+                None
+            }
+        }
+    }
+
+    /// The type of the value under this key; `None` if the key is not allowed.
+    pub(crate) fn ty(&mut self, key: &str) -> Option<TypeId> {
+        self.field(key).map(|field| field.ty).or(self.element)
+    }
+
+    /// The type of undeclared keys.
+    pub(crate) fn element(&self) -> Option<TypeId> {
+        self.element
     }
 }
 

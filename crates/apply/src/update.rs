@@ -105,11 +105,13 @@ pub(crate) fn track(
     {
         return managers;
     }
-    let mut gained = contest.change.modified.union(&contest.change.added);
+    let change = contest.into_change();
+    let mut gained = change.modified.union(&change.added);
+    drop(change);
     if let Some(filter) = versions.reset_fields(by.api_version) {
         gained = filter.filter(&gained);
     }
-    gained = gained.difference(never_owned());
+    gained.remove(never_owned());
     if !gained.is_empty() {
         let mut me = by.manager(Operation::Update);
         me.time = Some(now);

@@ -7,12 +7,12 @@
 use std::fmt;
 
 use object::{Text, Value};
-use schema::{ListTopology, ListType, MapType, Scalar, TypeId, Types};
+use schema::{ListTopology, ListType, Scalar, TypeId, Types};
 
 use crate::{
     go,
     path::Step,
-    typed::{IdentityError, Shape, Typing, identity, shape},
+    typed::{IdentityError, Keys, Shape, Typing, identity, shape},
 };
 
 /// Whether items of one list may share an identity.
@@ -107,7 +107,7 @@ struct Walk<'a> {
 enum Open<'a> {
     Map {
         entries: &'a [(Text, Value)],
-        map: &'a MapType,
+        keys: Keys<'a>,
     },
     List {
         items: &'a [Value],
@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
             }
             (Shape::Map(map), Value::Object(entries)) => Some(Open::Map {
                 entries: entries.entries(),
-                map,
+                keys: Keys::new(map),
             }),
             (Shape::List(list), Value::Array(items)) => {
                 let identities = self.identities(list, items);
@@ -212,12 +212,12 @@ impl<'a> Walk<'a> {
 
     fn next(&mut self, level: &mut Open<'a>) -> Option<(Step<'a>, &'a Value, TypeId)> {
         match level {
-            Open::Map { entries, map } => {
+            Open::Map { entries, keys } => {
                 let [(key, value), rest @ ..] = *entries else {
                     return None;
                 };
                 *entries = rest;
-                let ty = map.field(key).map(|field| field.ty).or(map.element);
+                let ty = keys.ty(key);
                 if ty.is_none() {
                     *entries = &[];
                     self.report(

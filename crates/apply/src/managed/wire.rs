@@ -5,6 +5,7 @@ use object::{Map, Text, Value, json, time::Time};
 use super::{ManagedFields, Manager, Operation, Style};
 use crate::{
     FieldSet,
+    scan::Scanner,
     set::{FieldsError, Form},
 };
 
@@ -72,6 +73,10 @@ impl ManagedFields {
 
     /// Reads the JSON text of the list.
     pub fn parse(text: &[u8]) -> Result<ManagedFields, DecodeError> {
+        let plain = std::str::from_utf8(text).ok();
+        if let Some(managers) = plain.and_then(|text| scan(&mut Scanner::new(text))) {
+            return Ok(managers);
+        }
         let list = json::parse(text).map_err(|error| DecodeError::Json(error.to_string()))?;
         ManagedFields::decode(&list)
     }
@@ -100,6 +105,59 @@ impl ManagedFields {
         }
         out.push(b']');
     }
+}
+
+/// Reads the list as [`ManagedFields::write_json`] writes it.
+fn scan(text: &mut Scanner<'_>) -> Option<ManagedFields> {
+    let mut managers = ManagedFields::new();
+    text.take(b'[')?;
+    loop {
+        managers.put(scan_entry(text)?);
+        if text.take_if(b']') {
+            managers.sort();
+            return text.is_done().then_some(managers);
+        }
+        text.take(b',')?;
+    }
+}
+
+fn scan_entry(text: &mut Scanner<'_>) -> Option<Manager> {
+    let mut manager = Manager {
+        name: Text::default(),
+        operation: Operation::Update,
+        api_version: Text::default(),
+        subresource: Text::default(),
+        time: None,
+        set: FieldSet::new(),
+    };
+    let (mut operation, mut fields_type) = (None, false);
+    text.take(b'{')?;
+    loop {
+        let key = text.string()?;
+        text.take(b':')?;
+        match key.as_ref() {
+            "manager" => manager.name = text.string()?.into(),
+            "operation" => {
+                operation = Some(match text.string()?.as_ref() {
+                    "Apply" => Operation::Apply,
+                    "Update" => Operation::Update,
+                    _ => return None,
+                });
+            }
+            "apiVersion" => manager.api_version = text.string()?.into(),
+            "time" => manager.time = Some(Time::parse(&text.string()?).ok()?.unix_seconds()),
+            "fieldsType" => fields_type = text.string()? == "FieldsV1",
+            "fieldsV1" => manager.set = text.fields()?,
+            "subresource" => manager.subresource = text.string()?.into(),
+            _ => return None,
+        }
+        if text.take_if(b'}') {
+            break;
+        }
+        text.take(b',')?;
+    }
+    manager.operation = operation?;
+    (fields_type && !manager.api_version.is_empty()).then_some(manager)
 }
 
 fn decode_entry(at: usize, entry: &Value) -> Result<Manager, DecodeError> {

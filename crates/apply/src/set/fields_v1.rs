@@ -7,7 +7,7 @@
 use object::{Map, Text, Value, json};
 
 use super::{Entry, FieldSet, size_of};
-use crate::path::PathElement;
+use crate::{path::PathElement, scan::Scanner};
 
 /// Why a text is no field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,12 @@ impl FieldSet {
 
     /// Reads the wire form from its text.
     pub fn from_fields_v1(text: &[u8]) -> Result<FieldSet, FieldsError> {
+        if let Ok(text) = std::str::from_utf8(text) {
+            let mut scanner = Scanner::new(text);
+            if let Some(set) = scanner.fields().filter(|_| scanner.is_done()) {
+                return Ok(set);
+            }
+        }
         let tree = json::parse(text).map_err(|error| FieldsError::Json(error.to_string()))?;
         FieldSet::from_value(&tree)
     }
@@ -267,43 +273,51 @@ fn write_element(element: &PathElement, out: &mut Vec<u8>) {
     }
 }
 
+/// Which bytes of a string may need an escape.
+static MAY_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        byte += 1;
+    }
+    table
+};
+
 /// Appends text with the escapes of a JSON string, without the quotes.
 fn write_escaped(text: &[u8], form: Form, out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| MAY_ESCAPE[usize::from(*byte)]) {
+        out.extend_from_slice(&rest[..at]);
+        let taken = write_escape(&rest[at..], form, out);
+        rest = &rest[at + taken..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Appends the first character of `text`, escaped if need be, and gives its length.
+fn write_escape(text: &[u8], form: Form, out: &mut Vec<u8>) -> usize {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let html = form != Form::Stored;
-    let mut start = 0;
-    for (at, byte) in text.iter().copied().enumerate() {
-        let plain = match byte {
-            b'"' | b'\\' | 0..0x20 => false,
-            b'<' | b'>' | b'&' => !html,
-            // U+2028 and U+2029 are e2 80 a8 and e2 80 a9.
-            0xe2 => !(html && is_line_separator(&text[at..])),
-            _ => true,
-        };
-        if plain || at < start {
-            continue;
+    match text[0] {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0xe2 if html && is_line_separator(text) => {
+            out.extend_from_slice(b"\\u202");
+            out.push(if text[2] == 0xa8 { b'8' } else { b'9' });
+            return 3;
         }
-        out.extend_from_slice(&text[start..at]);
-        start = at + 1;
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0xe2 => {
-                out.extend_from_slice(b"\\u202");
-                out.push(if text[at + 2] == 0xa8 { b'8' } else { b'9' });
-                start = at + 3;
-            }
-            _ => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                out.extend_from_slice(b"\\u00");
-                out.push(DIGITS[usize::from(byte >> 4)]);
-                out.push(DIGITS[usize::from(byte & 15)]);
-            }
+        byte @ (b'<' | b'>' | b'&' | 0xe2) if !html || byte == 0xe2 => out.push(byte),
+        byte => {
+            out.extend_from_slice(b"\\u00");
+            out.push(DIGITS[usize::from(byte >> 4)]);
+            out.push(DIGITS[usize::from(byte & 15)]);
         }
     }
-    out.extend_from_slice(&text[start..]);
+    1
 }
 
 fn is_line_separator(text: &[u8]) -> bool {
