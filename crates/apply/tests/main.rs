@@ -3,5 +3,10 @@
 extern crate windlass_apply as apply;
 
 mod golden;
+mod kubectl;
+mod limits;
+mod managers;
+mod properties;
 mod scenarios;
 mod support;
+mod walkers;

@@ -194,5 +194,16 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    deduced_types,
+    default_keys,
+    giving_up_fields,
+    ignored_fields,
+    items_have_keys,
     leaves_change_hands,
+    nested_values,
+    relationships,
+    repeated_items,
+    schema_changes,
+    sets_are_merged,
+    versions_differ,
 }
