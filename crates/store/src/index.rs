@@ -324,8 +324,8 @@ impl Slice {
             .min(limit);
         let mut records = Vec::with_capacity(if self.chunks.len() > 2 { bound } else { 0 });
         let mut remaining = 0;
-        for chunk in &self.chunks {
-            let keys = self.within(chunk);
+        for (place, chunk) in self.chunks.iter().enumerate() {
+            let keys = self.within(place, chunk);
             if records.len() == limit {
                 remaining += count(chunk, keys, revision);
                 continue;
@@ -346,25 +346,34 @@ impl Slice {
 
     /// The versions visible at a revision, with their names.
     pub(crate) fn versions(&self, at: Revision) -> impl Iterator<Item = (&Arc<str>, &Version)> {
-        let keys = self.chunks.iter().flat_map(|chunk| self.within(chunk));
+        let chunks = self.chunks.iter().enumerate();
+        let keys = chunks.flat_map(|(place, chunk)| self.within(place, chunk));
         keys.filter_map(move |key| key.at(at).map(|version| (&key.name, version)))
     }
 
     /// How many records are visible at a revision.
     pub(crate) fn count(&self, revision: Revision) -> usize {
-        self.chunks
-            .iter()
-            .map(|chunk| count(chunk, self.within(chunk), revision))
+        let chunks = self.chunks.iter().enumerate();
+        chunks
+            .map(|(place, chunk)| count(chunk, self.within(place, chunk), revision))
             .sum()
     }
 
-    fn within<'a>(&self, chunk: &'a Chunk) -> &'a [Key] {
-        let keys = &chunk.keys[..];
-        let start = keys.partition_point(|key| *key.name < *self.from);
-        let keys = &keys[start..];
-        let end = keys
-            .partition_point(|key| *key.name < *self.prefix || key.name.starts_with(&*self.prefix));
-        &keys[..end]
+    /// The keys of a chunk that are in the range. Only the first and the last chunk can hold
+    /// others, so those between are not looked into.
+    fn within<'a>(&self, place: usize, chunk: &'a Chunk) -> &'a [Key] {
+        let mut keys = &chunk.keys[..];
+        if place == 0 {
+            let start = keys.partition_point(|key| *key.name < *self.from);
+            keys = &keys[start..];
+        }
+        if place + 1 == self.chunks.len() {
+            let end = keys.partition_point(|key| {
+                *key.name < *self.prefix || key.name.starts_with(&*self.prefix)
+            });
+            keys = &keys[..end];
+        }
+        keys
     }
 }
 

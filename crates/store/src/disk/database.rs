@@ -199,7 +199,10 @@ pub(crate) fn create(
     let file = files
         .open(&new, Presence::New)
         .map_err(|error| OpenError::io("create", &new, error))?;
-    let (backend, sync_failed) = Backend::new(file);
+    let (backend, sync_failed) = Backend::new(file.clone());
+    // Nobody finds the file before it has its name, so one sync at the end is enough.
+    let sync_later = backend.sync_later.clone();
+    sync_later.store(true, Ordering::SeqCst);
     let database = guard(&new, || Ok(builder().create_with_backend(backend)?))?;
     let transaction = guard(&new, || Ok(database.begin_write()?))?;
     let mut state = state;
@@ -214,6 +217,9 @@ pub(crate) fn create(
         state.write(&transaction)?;
         Ok(transaction.commit()?)
     })?;
+    sync_later.store(false, Ordering::SeqCst);
+    file.sync()
+        .map_err(|error| OpenError::io("sync", &new, error))?;
     put_in_place(files, &new, &path)?;
     Ok(Opened {
         database,
@@ -306,18 +312,19 @@ pub(crate) fn failure(path: &Path, error: redb::Error) -> OpenError {
 struct Backend {
     file: Arc<dyn DataFile>,
     sync_failed: Arc<AtomicBool>,
+    sync_later: Arc<AtomicBool>,
 }
 
 impl Backend {
     fn new(file: Arc<dyn DataFile>) -> (Backend, Arc<AtomicBool>) {
-        let sync_failed = Arc::new(AtomicBool::new(false));
-        (
-            Backend {
-                file,
-                sync_failed: sync_failed.clone(),
-            },
-            sync_failed,
-        )
+        let sync_failed: Arc<AtomicBool> = Arc::default();
+        let sync_later = Arc::default();
+        let backend = Backend {
+            file,
+            sync_failed: sync_failed.clone(),
+            sync_later,
+        };
+        (backend, sync_failed)
     }
 }
 

@@ -28,7 +28,7 @@ pub trait Files: Debug + Send + Sync + 'static {
     fn open(&self, path: &Path, presence: Presence) -> io::Result<Arc<dyn DataFile>>;
     /// The names of the files in a directory.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
-    /// Makes a directory and those above it, if they are not there.
+    /// Makes a directory and those above it durably, if they are not there.
     fn create_directory(&self, directory: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
@@ -96,7 +96,18 @@ impl Files for SystemFiles {
     }
 
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(directory)
+        let mut missing = Vec::new();
+        let mut level = directory;
+        while !level.as_os_str().is_empty() && !level.exists() {
+            missing.push(level);
+            level = level.parent().unwrap_or(Path::new(""));
+        }
+        std::fs::create_dir_all(directory)?;
+        for made in missing {
+            let above = made.parent().filter(|above| !above.as_os_str().is_empty());
+            self.sync_directory(above.unwrap_or(Path::new(".")))?;
+        }
+        Ok(())
     }
 
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
