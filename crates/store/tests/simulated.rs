@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     Once(u64),
     /// The call with this number fails, and all after it.
     From(u64),
+    /// The process is killed before the call with this number: nothing after it has any effect.
+    Kill(u64),
     /// The power goes away before the call with this number, if that is a sync, else at the next.
     PowerCut(u64),
 }
@@ -61,6 +63,7 @@ enum Change {
     SetLen(usize),
 }
 
+#[derive(Clone)]
 enum NameChange {
     Set(PathBuf, usize),
     Remove(PathBuf),
@@ -137,23 +140,16 @@ impl Disk {
         Disk(Arc::new(Mutex::new(state)))
     }
 
-    /// The disk as the next process finds it when this one is killed: everything written is there.
+    /// The disk as the next process finds it when this one is killed: everything written is
+    /// there, and what was not durable is not durable yet.
     pub(crate) fn after_kill(&self) -> Disk {
         let state = self.state();
-        let inodes = state
-            .inodes
-            .iter()
-            .map(|inode| Inode {
-                content: inode.content.clone(),
-                durable: inode.content.clone(),
-                changes: Vec::new(),
-            })
-            .collect();
         let state = State {
-            inodes,
-            durable_names: state.names.clone(),
+            inodes: state.inodes.clone(),
             names: state.names.clone(),
-            random: Random::new(1),
+            durable_names: state.durable_names.clone(),
+            name_changes: state.name_changes.clone(),
+            random: state.random.clone(),
             ..State::default()
         };
         Disk(Arc::new(Mutex::new(state)))
@@ -248,6 +244,10 @@ impl State {
         match self.fault {
             Some(Fault::Once(number)) if self.calls == number => Err(error.into()),
             Some(Fault::From(number)) if self.calls >= number => Err(error.into()),
+            Some(Fault::Kill(number)) if self.calls >= number => {
+                self.is_off = true;
+                Err(io::Error::other("the process is dead"))
+            }
             Some(Fault::PowerCut(number)) if self.calls >= number && is_sync => {
                 self.is_off = true;
                 Err(io::Error::other("the power is off"))

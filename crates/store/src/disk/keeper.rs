@@ -42,7 +42,19 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Works until the committer is gone, then closes everything in good order.
     pub(crate) fn run(mut self) {
-        self.shared.segments.prepare();
+        let segments = self.shared.segments.clone();
+        std::thread::scope(|scope| {
+            let prepare = || segments.prepare();
+            let thread = std::thread::Builder::new().name("store-segments".into());
+            // Without it the committer prepares its segments itself.
+            let _ = thread.spawn_scoped(scope, prepare);
+            self.work();
+            segments.stop();
+        });
+        self.finish();
+    }
+
+    fn work(&mut self) {
         let mut last_round = Instant::now();
         loop {
             let wait = ROUND_INTERVAL.saturating_sub(last_round.elapsed());
@@ -50,7 +62,6 @@ impl Keeper {
                 Ok(Task::Write(commits)) => {
                     self.pending_bytes += commits.iter().map(Commit::weight).sum::<u64>();
                     self.pending.extend(commits);
-                    self.shared.segments.prepare();
                     if self.pending_bytes >= BATCH_BYTES && !self.shared.is_failing() {
                         self.write_pending();
                     }
@@ -70,7 +81,6 @@ impl Keeper {
                 }
             }
         }
-        self.finish();
     }
 
     fn round(&mut self) -> Result<(), Error> {

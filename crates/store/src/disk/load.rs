@@ -8,14 +8,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
-use super::codec::{self, Stored};
+use super::codec;
 use super::database::{Digest, KEYS, LOG, State, failure, parse_key_value};
 use super::failure::OpenError;
 use super::past::damaged;
 use crate::index::Version;
 use crate::record::Revision;
+
+/// Threads that read records while a store opens.
+const THREADS_MAX: usize = 4;
+/// Fewer records than this are not worth a thread.
+const THREAD_RECORDS_MIN: usize = 8_192;
+
+type Log = ReadOnlyTable<(&'static str, u64), &'static [u8]>;
 
 /// A collection as the checkpoint has it.
 #[derive(Debug, Default)]
@@ -59,11 +66,22 @@ pub(crate) fn load(
     }
     // Reading on from one record to the next is quicker than looking each up, unless most of
     // what lies between is history.
-    let scan = versions < 2 * live as u64;
+    let how = if versions < 2 * live as u64 {
+        Walk::Scan
+    } else {
+        Walk::Search
+    };
     for collection in &mut collections {
-        load_values(&log, collection, scan, path)?;
+        load_values(&log, collection, how, path)?;
     }
     Ok(collections)
+}
+
+/// How to get from one live record to the next.
+#[derive(Clone, Copy)]
+enum Walk {
+    Scan,
+    Search,
 }
 
 /// Reads the names, with the newest revision of each key that exists.
@@ -125,58 +143,83 @@ fn drop_if(is_deletion: &mut bool, collections: &mut [LoadedCollection]) {
     }
 }
 
+/// Reads the live records of a collection, on several threads if there are many.
 fn load_values(
-    log: &impl ReadableTable<(&'static str, u64), &'static [u8]>,
+    log: &Log,
     collection: &mut LoadedCollection,
-    scan: bool,
+    how: Walk,
     path: &Path,
 ) -> Result<(), OpenError> {
-    let mut order: Vec<(u64, usize)> = collection
-        .keys
-        .iter()
-        .enumerate()
-        .map(|(index, (_, version))| (version.revision.0, index))
-        .collect();
-    order.sort_unstable();
     let name = collection.name.clone();
-    let fail = |error: redb::StorageError| failure(path, error.into());
-    let missing = |revision| damaged(path, &name, Revision(revision), "it is missing");
-    let mut fill = |revision: u64, index: usize, bytes: &[u8]| {
-        let (stored, _) = codec::decode(bytes)
-            .map_err(|detail| damaged(path, &name, Revision(revision), &detail))?;
-        let (key, version) = &mut collection.keys[index];
-        fill_version(version, &stored, &name, key)
-            .ok_or_else(|| damaged(path, &name, Revision(revision), "it is another record"))
-    };
-    if !scan {
-        for (revision, index) in order {
-            let bytes = log.get((&*name, revision)).map_err(fail)?;
-            let bytes = bytes.ok_or_else(|| missing(revision))?;
-            fill(revision, index, bytes.value())?;
+    let mut order: Vec<&mut (Arc<str>, Version)> = collection.keys.iter_mut().collect();
+    order.sort_unstable_by_key(|(_, version)| version.revision);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(THREADS_MAX);
+    let part = order.len().div_ceil(threads).max(THREAD_RECORDS_MIN);
+    let mut parts = order.chunks_mut(part);
+    let first = parts.next().unwrap_or_default();
+    let load = |part: &mut [&mut (Arc<str>, Version)]| load_part(log, &name, part, how, path);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || load(part))).collect();
+        let mut result = load(first);
+        for other in others {
+            // A panic here is the database's, and is handled by whoever guards this call.
+            let other = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(other);
         }
-        return Ok(());
-    }
-    let mut entries = log.range((&*name, 0)..=(&*name, u64::MAX)).map_err(fail)?;
-    'keys: for (revision, index) in order {
-        for entry in entries.by_ref() {
+        result
+    })
+}
+
+fn load_part(
+    log: &Log,
+    collection: &str,
+    keys: &mut [&mut (Arc<str>, Version)],
+    how: Walk,
+    path: &Path,
+) -> Result<(), OpenError> {
+    let fail = |error: redb::StorageError| failure(path, error.into());
+    let missing = |revision| damaged(path, collection, revision, "it is missing");
+    let from = keys.first().map_or(0, |key| key.1.revision.0);
+    let mut entries = match how {
+        Walk::Scan => Some(
+            log.range((collection, from)..=(collection, u64::MAX))
+                .map_err(fail)?,
+        ),
+        Walk::Search => None,
+    };
+    for (name, version) in keys.iter_mut().map(|key| &mut **key) {
+        let revision = version.revision;
+        let wrong = |detail: String| damaged(path, collection, revision, &detail);
+        let Some(entries) = &mut entries else {
+            let bytes = log.get((collection, revision.0)).map_err(fail)?;
+            let bytes = bytes.ok_or_else(|| missing(revision))?;
+            fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+            continue;
+        };
+        loop {
+            let entry = entries.next().ok_or_else(|| missing(revision))?;
             let (key, bytes) = entry.map_err(fail)?;
-            if key.value().1 == revision {
-                fill(revision, index, bytes.value())?;
-                continue 'keys;
+            if key.value().1 == revision.0 {
+                fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+                break;
             }
         }
-        return Err(missing(revision));
     }
     Ok(())
 }
 
-/// Completes a version from its record, if the record is the one that belongs there.
+/// Completes a version from its record, which has to be the one that belongs there.
 fn fill_version(
     version: &mut Version,
-    stored: &Stored<'_>,
+    bytes: &[u8],
     collection: &str,
     name: &str,
-) -> Option<()> {
+) -> Result<(), String> {
+    let (stored, _) = codec::decode(bytes)?;
     let place = (
         stored.collection,
         stored.name,
@@ -184,10 +227,10 @@ fn fill_version(
         stored.deleted,
     );
     if place != (collection, name, version.revision, false) || stored.created == Revision(0) {
-        return None;
+        return Err("another record is in its place".into());
     }
     version.value = Bytes::copy_from_slice(stored.value);
     version.created = stored.created;
     version.expires_millis = stored.expires_millis;
-    Some(())
+    Ok(())
 }

@@ -59,17 +59,18 @@ pub(crate) fn replay(
         each,
         torn: false,
         groups: 0,
+        last_group: 0,
     };
     for (index, segment) in chain.iter().enumerate() {
-        // What a process wrote just before it was killed may be in the system's memory alone.
-        // It is about to become visible, so it has to be durable first.
-        segment
-            .file
-            .sync()
-            .map_err(|error| OpenError::io("sync", &segment.path, error))?;
         let bytes = read_whole(segment)?;
         let end = chain.get(index + 1).map(|next| next.header.previous_end);
         let good = reader.segment(segment, &bytes, end)?;
+        make_durable(
+            segment,
+            &bytes[reader.last_group..good as usize],
+            reader.last_group,
+        )
+        .map_err(|error| OpenError::io("sync", &segment.path, error))?;
         tail.good = GoodEnd {
             sequence: segment.header.sequence,
             offset: good,
@@ -184,6 +185,16 @@ fn find_chain<'a>(
     Ok(chain)
 }
 
+/// Writes the last group again and syncs it.
+///
+/// What a process wrote just before it ended may be in the system's memory alone, and after a
+/// sync that failed another sync does not change that. It is about to become visible, so it has
+/// to be durable first.
+fn make_durable(segment: &Found, bytes: &[u8], offset: usize) -> std::io::Result<()> {
+    segment.file.write_at(offset as u64, bytes)?;
+    segment.file.sync()
+}
+
 fn read_whole(segment: &Found) -> Result<Vec<u8>, OpenError> {
     let read = |error| OpenError::io("read", &segment.path, error);
     let len = segment.file.len().map_err(read)?;
@@ -198,6 +209,8 @@ struct Reader<'a> {
     each: &'a mut dyn FnMut(&Stored<'_>) -> Result<(), OpenError>,
     torn: bool,
     groups: usize,
+    /// Where the last group that was read begins; with the header, if it is the first.
+    last_group: usize,
 }
 
 /// One place in a segment.
@@ -232,6 +245,7 @@ impl Reader<'_> {
             return Err(damage(bytes.len(), "the file ends too early"));
         }
         let mut offset = SECTOR;
+        self.last_group = 0;
         while offset < limit {
             let place = parse_group(&bytes[offset..limit], segment.header.sequence)
                 .map_err(|detail| damage(offset, &detail))?;
@@ -259,6 +273,7 @@ impl Reader<'_> {
                 GroupError::Damage(detail) => damage(offset, &detail),
                 GroupError::Refused(error) => error,
             })?;
+            self.last_group = if offset == SECTOR { 0 } else { offset };
             offset = (offset + length).next_multiple_of(SECTOR).min(limit);
         }
         Ok(offset as u64)

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::codec;
 use super::failure::write_error;
@@ -94,6 +94,7 @@ pub(crate) struct Segments {
     files: Arc<dyn Files>,
     directory: PathBuf,
     state: Mutex<SegmentsState>,
+    changed: Condvar,
 }
 
 #[derive(Debug)]
@@ -102,9 +103,15 @@ struct SegmentsState {
     /// In order; the last one may be in use.
     known: VecDeque<Known>,
     in_use: Option<u64>,
+    /// The newest segment that was written to.
+    newest_used: u64,
+    /// The segment to be used next.
     prepared: Option<Segment>,
-    /// Whether the keeper should prepare a segment of this size.
+    /// A segment of this size should be prepared.
     wanted_bytes: Option<u64>,
+    /// A segment of this size is being prepared.
+    preparing_bytes: Option<u64>,
+    is_stopped: bool,
 }
 
 #[derive(Debug)]
@@ -126,13 +133,17 @@ impl Segments {
             next_sequence,
             known: known.into(),
             in_use: None,
+            newest_used: 0,
             prepared: None,
-            wanted_bytes: None,
+            wanted_bytes: Some(SEGMENT_BYTES_FIRST),
+            preparing_bytes: None,
+            is_stopped: false,
         };
         Segments {
             files,
             directory: directory.to_path_buf(),
             state: Mutex::new(state),
+            changed: Condvar::new(),
         }
     }
 
@@ -140,15 +151,57 @@ impl Segments {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prepares the next segment if the one in use fills up. Failing is no harm: the committer
-    /// then tries for itself, and its caller learns why it cannot.
+    /// Prepares segments as they are wanted, until `stop`. Runs on a thread of its own.
+    ///
+    /// Failing is no harm: the committer then tries for itself, and its caller learns why it
+    /// cannot.
     pub(crate) fn prepare(&self) {
-        let wanted = self.state().wanted_bytes.take();
-        if let Some(bytes) = wanted
-            && let Ok(segment) = self.create(bytes)
-        {
-            self.state().prepared = Some(segment);
+        let mut state = self.state();
+        while !state.is_stopped {
+            let Some(bytes) = state.wanted_bytes.take() else {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.preparing_bytes = Some(bytes);
+            drop(state);
+            let made = self.create(bytes);
+            state = self.state();
+            state.preparing_bytes = None;
+            if let Ok(segment) = made {
+                state.offer(segment, &*self.files);
+            }
+            self.changed.notify_all();
         }
+    }
+
+    /// Ends `prepare`.
+    pub(crate) fn stop(&self) {
+        self.state().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// A segment with room for this many bytes that comes after all that were used.
+    fn next(&self, bytes: u64) -> Result<Segment, Error> {
+        let mut state = self.state();
+        while state
+            .preparing_bytes
+            .is_some_and(|preparing| preparing >= bytes)
+            && state.prepared.is_none()
+        {
+            // To begin another one would take longer than to wait for this one.
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(segment) = state.prepared.take_if(|segment| segment.bytes >= bytes) {
+            return Ok(segment);
+        }
+        drop(state);
+        self.create(bytes.max(SEGMENT_BYTES_FIRST))
     }
 
     /// Makes a segment full of zeros whose name is durable.
@@ -228,6 +281,18 @@ impl Segments {
     }
 }
 
+impl SegmentsState {
+    /// Takes a prepared segment, unless a later one is in use already: recovery relies on segments
+    /// being used in the order of their numbers.
+    fn offer(&mut self, segment: Segment, files: &dyn Files) {
+        if segment.sequence > self.newest_used {
+            self.prepared = Some(segment);
+        } else {
+            let _ = files.remove(&segment.path);
+        }
+    }
+}
+
 /// The writing end, owned by the committer.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -253,13 +318,6 @@ impl Log {
             good,
             buffer: Vec::new(),
         }
-    }
-
-    /// Makes the segment for the first commit, so that it need not wait for that.
-    pub(crate) fn prepare_first(&mut self) -> Result<(), Error> {
-        let segment = self.segments.create(SEGMENT_BYTES_FIRST)?;
-        self.segments.state().prepared = Some(segment);
-        Ok(())
     }
 
     /// Makes a group of commits durable.
@@ -334,8 +392,11 @@ impl Log {
         file.sync().map_err(|error| write_error(path, error))?;
         active.offset = (offset + bytes.len() as u64).next_multiple_of(SECTOR as u64);
         let mut state = self.segments.state();
-        if state.prepared.is_none() && active.offset * 2 > active.segment.bytes {
-            state.wanted_bytes = Some((active.segment.bytes * 4).min(SEGMENT_BYTES_MAX));
+        let is_covered = state.prepared.is_some() || state.preparing_bytes.is_some();
+        if !is_covered && active.offset * 2 > active.segment.bytes {
+            let bytes = (active.segment.bytes * 4).clamp(SEGMENT_BYTES_FIRST, SEGMENT_BYTES_MAX);
+            state.wanted_bytes = Some(bytes);
+            self.segments.changed.notify_all();
         }
         Ok(GoodEnd {
             sequence: active.segment.sequence,
@@ -346,17 +407,13 @@ impl Log {
     /// Goes on in a new segment with room for this many bytes.
     fn roll(&mut self, bytes: u64) -> Result<(), Error> {
         self.active = None;
-        let prepared = self
-            .segments
-            .state()
-            .prepared
-            .take_if(|segment| segment.bytes >= bytes);
-        let segment = match prepared {
-            Some(segment) => segment,
-            None => self.segments.create(bytes.max(SEGMENT_BYTES_FIRST))?,
-        };
+        let segment = self.segments.next(bytes)?;
         let mut state = self.segments.state();
         state.in_use = Some(segment.sequence);
+        state.newest_used = segment.sequence;
+        if let Some(overtaken) = state.prepared.take() {
+            state.offer(overtaken, &*self.segments.files);
+        }
         state.known.push_back(Known {
             sequence: segment.sequence,
             last: Revision(0),
