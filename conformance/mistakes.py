@@ -7,6 +7,7 @@ The form is `error: …` and `hint: …` on stderr; exit code 2 for a wrong comm
 import os
 import shutil
 import socket
+import stat
 import subprocess
 
 import harness
@@ -103,16 +104,22 @@ def damaged_data(binary, scratch, checks):
     client.close()
     server.stop()
     files = sorted(os.path.relpath(os.path.join(folder, name), sound)
-                   for folder, _, names in os.walk(sound) for name in names)
+                   for folder, _, names in os.walk(sound)
+                   for name in set(names) - set(sockets(folder, names)))
     for file in files:
         for how, damage in (("garbage", garbage), ("half", half)):
             if os.path.getsize(os.path.join(sound, file)) == 0:
                 continue
             copy = os.path.join(scratch, "damaged")
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(sound, copy)
+            shutil.copytree(sound, copy, ignore=sockets)
             damage(os.path.join(copy, file))
             copes(binary, copy, f"{file} turned to {how}", checks)
+
+
+def sockets(folder, names):
+    """A socket cannot be copied and holds nothing."""
+    return [name for name in names if stat.S_ISSOCK(os.lstat(os.path.join(folder, name)).st_mode)]
 
 
 def garbage(path):
