@@ -129,11 +129,11 @@ fn row(kind: &Kind, object: &Map, style: Style) -> Value {
         Include::Object => object.clone().into(),
     };
     let mut row = Map::with_capacity(2);
-    row.insert("cells", Value::Array(cells(kind, object, style.now)));
+    row.insert("cells", Value::Array(kinds::cells(kind, object, style.now)));
+    let conditions = kinds::row_conditions(kind, object);
+    if !conditions.is_empty() {
+        row.insert("conditions", Value::Array(conditions));
+    }
     row.insert("object", shown);
     row.into()
-}
-
-fn cells(kind: &Kind, object: &Map, _now: i64) -> Vec<Value> {
-    kind.columns().iter().map(|c| if c.name=="Name" { object.get("metadata").and_then(|m| m.get("name")).cloned().unwrap_or_default() } else { Value::Null }).collect()
 }
