@@ -46,17 +46,17 @@ impl Resources {
                 &versions,
             );
             let applied = applied.map_err(|error| apply_error(request, live.as_ref(), error))?;
-            let warnings = configuration.check_twice(request.options.validation)?;
+            configuration.check_twice(request)?;
             let owners = Owners(applied.managers);
             let Some(live) = live else {
                 let object = applied.object.unwrap_or_else(|| configuration.wanted.clone());
-                return self.create_applied(request, object, owners, warnings).await;
+                return self.create_applied(request, object, owners).await;
             };
             let object = match applied.object {
                 Some(object) => into_object(request, object)?,
                 None => live.map().clone(),
             };
-            match self.replace_applied(request, &live, object, owners, warnings).await? {
+            match self.replace_applied(request, &live, object, owners).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -69,13 +69,12 @@ impl Resources {
         live: &Live,
         mut object: Map,
         owners: Owners,
-        warnings: Vec<String>,
     ) -> Result<Attempt, Error> {
-        check_name(request, &mut object)?;
+        check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
         check_version(request.kind, &mut object, live)?;
-        self.finish_update(request, live, Draft { object, owners }, warnings).await
+        self.finish_update(request, live, Draft { object, owners }).await
     }
 
     async fn create_applied(
@@ -83,10 +82,9 @@ impl Resources {
         request: &Request<'_>,
         object: Value,
         owners: Owners,
-        warnings: Vec<String>,
     ) -> Result<Written, Error> {
         let mut object = into_object(request, object)?;
-        check_name(request, &mut object)?;
+        check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         let uid = meta_text(&object, "uid");
         if !uid.is_empty() {
@@ -101,7 +99,7 @@ impl Resources {
         self.may_create(request)?;
         crate::meta::wipe_system_fields(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
-        self.create_draft(request, Draft { object, owners }, warnings).await
+        self.create_draft(request, Draft { object, owners }).await
     }
 }
 
@@ -136,9 +134,8 @@ impl Configuration {
     }
 
     /// What is said about keys that stand twice, once everything else is fine.
-    pub(crate) fn check_twice(&self, validation: FieldValidation) -> Result<Vec<String>, Error> {
-        match validation {
-            FieldValidation::Ignore => Ok(Vec::new()),
+    pub(crate) fn check_twice(&self, request: &Request<'_>) -> Result<(), Error> {
+        match request.options.validation {
             FieldValidation::Strict if !self.twice.is_empty() => {
                 let lines: String = self.twice.iter().map(|line| format!("\n  {line}")).collect();
                 Err(Error::BadRequest(format!(
@@ -146,7 +143,11 @@ impl Configuration {
                      errors:{lines}"
                 )))
             }
-            FieldValidation::Warn | FieldValidation::Strict => Ok(self.twice.clone()),
+            FieldValidation::Warn => {
+                request.warnings.add(self.twice.iter().cloned());
+                Ok(())
+            }
+            FieldValidation::Ignore | FieldValidation::Strict => Ok(()),
         }
     }
 }
@@ -169,11 +170,19 @@ fn into_object(request: &Request<'_>, merged: Value) -> Result<Map, Error> {
         return Err(Error::BadRequest("the configuration is not an object".to_owned()));
     };
     let kind = request.kind;
+    let described = format!(
+        "{}/{}; {}/{}, Kind={}",
+        meta_text(&object, "namespace"),
+        meta_text(&object, "name"),
+        kind.group,
+        kind.version,
+        kind.kind
+    );
     let (object, _) = body::into_kind(kind, object, FieldValidation::Ignore).map_err(|detail| {
-        let (group, version) = (&kind.group, &kind.version);
+        let type_text = described.split("; ").nth(1).unwrap_or_default();
         Error::BadRequest(format!(
-            "failed to convert merged object at version {group}/{version}, Kind={}: {detail}",
-            kind.kind
+            "failed to convert new object ({described}) to proper version: unable to convert \
+             unstructured object to {type_text}: {detail}"
         ))
     })?;
     Ok(object)

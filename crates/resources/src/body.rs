@@ -5,6 +5,7 @@ use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, yaml};
 use schema::decode::{self, Unknown};
 
+use crate::Request;
 use crate::error::Error;
 use crate::options::FieldValidation;
 
@@ -32,14 +33,21 @@ pub struct Body {
 /// How much of a body that cannot be read is shown.
 const SUMMARY_BYTES: usize = 30;
 
-/// Reads a body as an object of `kind`, with defaults filled in and the warnings that its strange
-/// fields deserve.
+/// A body that has been read.
+pub(crate) struct Parsed {
+    /// The object, without managed fields.
+    pub object: Map,
+    /// What the client says about managed fields.
+    pub managed_fields: Option<Value>,
+}
+
+/// Reads a body as an object of the endpoint's kind, with defaults filled in.
 pub(crate) fn read(
     catalogue: &Catalogue,
-    kind: &Kind,
+    request: &Request<'_>,
     body: &Body,
-    validation: FieldValidation,
-) -> Result<(Map, Vec<String>), Error> {
+) -> Result<Parsed, Error> {
+    let (kind, validation) = (request.kind, request.options.validation);
     let unreadable = |detail: String| {
         Error::BadRequest(format!(
             "the object provided is unrecognized (must be of type {}): {detail} ({})",
@@ -47,8 +55,8 @@ pub(crate) fn read(
             summary(&body.bytes)
         ))
     };
-    let (value, strange) = parse(body, validation).map_err(unreadable)?;
-    let Value::Object(object) = value else {
+    let (value, strange) = parse(body).map_err(unreadable)?;
+    let Value::Object(mut object) = value else {
         let found = json_type(&value);
         let text = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
@@ -57,19 +65,41 @@ pub(crate) fn read(
         return Err(unreadable(text));
     };
     check_type(catalogue, kind, &object)?;
-    let (object, mut unknown) = into_kind(kind, object, validation)
-        .map_err(|detail| cannot_be_handled(&kind.kind, &kind.version, kind, &detail))?;
+    let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
+    let managed_fields = take_managed_fields(&mut object).map_err(refused)?;
+    let (object, mut unknown) = into_kind(kind, object, validation).map_err(refused)?;
     unknown.extend(strange);
     if body.media == Media::Json && unknown.len() > 1 {
         unknown = decode::in_document_order(&body.bytes, unknown);
     }
-    match validation {
-        FieldValidation::Strict if !unknown.is_empty() => {
-            let detail = format!("strict decoding error: {}", unknown.join(", "));
-            Err(cannot_be_handled(&kind.kind, &kind.version, kind, &detail))
+    if validation == FieldValidation::Strict && !unknown.is_empty() {
+        let mut detail = format!("strict decoding error: {}", unknown.join(", "));
+        if body.media == Media::Yaml && unknown.iter().all(|text| text.starts_with("line ")) {
+            let lines: String = unknown.iter().map(|line| format!("\n  {line}")).collect();
+            detail = format!("strict decoding error: yaml: unmarshal errors:{lines}");
         }
-        FieldValidation::Ignore => Ok((object, Vec::new())),
-        FieldValidation::Strict | FieldValidation::Warn => Ok((object, unknown)),
+        return Err(refused(detail));
+    }
+    if validation == FieldValidation::Warn {
+        request.warnings.add(unknown);
+    }
+    Ok(Parsed { object, managed_fields })
+}
+
+/// Takes the managed fields out of an object before it is read as its kind: what clients say about
+/// them is judged elsewhere, and an empty list, which reading would drop, means something.
+pub(crate) fn take_managed_fields(object: &mut Map) -> Result<Option<Value>, String> {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return Ok(None);
+    };
+    match metadata.remove("managedFields") {
+        None | Some(Value::Null) => Ok(None),
+        Some(list @ Value::Array(_)) => Ok(Some(list)),
+        Some(other) => Err(format!(
+            "json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.managedFields of \
+             type []v1.ManagedFieldsEntry",
+            json_type(&other)
+        )),
     }
 }
 
@@ -99,14 +129,11 @@ pub(crate) fn into_kind(
 
 /// Reads a body whose kind is checked elsewhere.
 pub(crate) fn parse_plain(body: &Body) -> Result<Value, Error> {
-    parse(body, FieldValidation::Ignore).map(|(value, _)| value).map_err(Error::BadRequest)
+    parse(body).map(|(value, _)| value).map_err(Error::BadRequest)
 }
 
-fn parse(body: &Body, validation: FieldValidation) -> Result<(Value, Vec<String>), String> {
+fn parse(body: &Body) -> Result<(Value, Vec<String>), String> {
     match body.media {
-        Media::Json if validation == FieldValidation::Ignore => {
-            json::parse(&body.bytes).map(|value| (value, Vec::new())).map_err(json_error)
-        }
         Media::Json => {
             let (value, twice) = json::parse_merging(&body.bytes).map_err(json_error)?;
             let twice = twice.into_iter().map(|path| format!("duplicate field \"{path}\""));

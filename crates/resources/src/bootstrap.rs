@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::body::{Body, Media};
 use crate::error::Error;
 use crate::options::WriteOptions;
-use crate::{Request, Resources};
+use crate::{Request, Resources, Warnings};
 
 /// One object a line: API version, resource, object.
 const OBJECTS: &str = include_str!("bootstrap.jsonl");
@@ -68,6 +68,7 @@ impl Resources {
             subresource: "",
             user: &user,
             options: &options,
+            warnings: &Warnings::default(),
         };
         let body = Body { media: Media::Json, bytes: json::to_vec(&object).into() };
         match self.create(&request, &body).await {

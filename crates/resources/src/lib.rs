@@ -21,7 +21,7 @@ mod watch;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::User;
 use kinds::{Catalogue, Kind};
@@ -65,6 +65,23 @@ pub struct Request<'a> {
     pub user: &'a User,
     /// How.
     pub options: &'a options::WriteOptions,
+    /// Where advice for the client goes, be the request answered or refused.
+    pub warnings: &'a Warnings,
+}
+
+/// Advice for a client, collected while its request is worked on.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    pub(crate) fn add(&self, more: impl IntoIterator<Item = String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+    }
+
+    /// Everything said so far.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Resources {

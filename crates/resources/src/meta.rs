@@ -70,14 +70,14 @@ pub(crate) fn finalizers(object: &Map) -> &[Value] {
     meta(object).get("finalizers").and_then(Value::as_array).unwrap_or_default()
 }
 
-/// Removes repeated owner references; tells whose uid stood more than once.
-pub(crate) fn dedup_owner_references(object: &mut Map) -> Vec<String> {
+/// Removes repeated owner references; gives the warning that they deserve.
+pub(crate) fn dedup_owner_references(object: &mut Map) -> Option<String> {
     let Some(references) = object
         .get_mut("metadata")
         .and_then(|metadata| metadata.get_mut("ownerReferences"))
         .and_then(Value::as_array_mut)
     else {
-        return Vec::new();
+        return None;
     };
     let mut seen: Vec<Value> = Vec::with_capacity(references.len());
     let mut repeated = Vec::new();
@@ -92,15 +92,12 @@ pub(crate) fn dedup_owner_references(object: &mut Map) -> Vec<String> {
         seen.push(reference.clone());
         true
     });
-    repeated
-}
-
-/// The warning for repeated owner references.
-pub(crate) fn duplicate_owners_warning(uids: &[String]) -> String {
-    format!(
-        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references \
-         in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
-         duplicate UID(s) observed: {}",
-        uids.join(", ")
-    )
+    let uids = repeated.join(", ");
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: {uids}"
+        )
+    })
 }

@@ -10,10 +10,12 @@ use kinds::Kind;
 use kinds::convert::convert;
 use object::{Map, Value};
 
-use crate::error::Error;
-use crate::meta::meta_mut;
 use crate::write::Live;
 use crate::{Request, Resources};
+
+/// What an entry may hold at most.
+const MANAGER_BYTES_MAX: usize = 128;
+const SUBRESOURCE_BYTES_MAX: usize = 256;
 
 /// The managers of an object.
 #[derive(Clone, Debug, Default)]
@@ -38,17 +40,17 @@ impl Owners {
         text
     }
 
-    /// The owners of a new object; what the client says about them is taken out of it.
+    /// The owners of a new object, given what the client says about them.
     pub(crate) fn of_created(
         resources: &Resources,
         request: &Request<'_>,
         object: &mut Map,
-    ) -> Result<Owners, Error> {
-        let supplied = meta_mut(object).remove("managedFields");
+        supplied: Option<&Value>,
+    ) -> Owners {
         if !resources.server_side_apply {
-            return Ok(Owners::default());
+            return Owners::default();
         }
-        let start = starting_managers(ManagedFields::new(), supplied.as_ref(), "");
+        let start = starting_managers(ManagedFields::new(), supplied, "");
         let versions = KindVersions::new(resources, request);
         let new = Value::Object(std::mem::take(object));
         let writer = writer(request, &versions);
@@ -56,7 +58,7 @@ impl Owners {
         if let Value::Object(new) = new {
             *object = new;
         }
-        Ok(Owners(owners))
+        Owners(owners)
     }
 
     /// The owners after a PUT or a patch.
@@ -75,6 +77,16 @@ impl Owners {
         let writer = writer(request, &versions);
         let now = resources.now();
         Owners(apply::update(Some(&live.object), new, start, writer, now, &versions))
+    }
+
+    /// The entries as a tree, if one of them is longer than an entry may be.
+    pub(crate) fn odd(&self) -> Option<Value> {
+        let odd = |manager: &apply::Manager| {
+            manager.name.len() > MANAGER_BYTES_MAX
+                || manager.subresource.len() > SUBRESOURCE_BYTES_MAX
+                || !manager.name.chars().all(object::field::is_printable)
+        };
+        self.0.managers().iter().any(odd).then(|| self.0.encode()).flatten()
     }
 
     /// Takes back new times if neither the object nor its owners changed.
@@ -116,7 +128,10 @@ impl<'a> KindVersions<'a> {
             return Some(self.kind);
         }
         self.resources.catalogue.kinds().iter().find(|kind| {
-            kind.collection == self.kind.collection && kind.api_version() == api_version
+            // An object can be served in two groups, but no version of the other group counts.
+            kind.collection == self.kind.collection
+                && kind.group == self.kind.group
+                && kind.api_version() == api_version
         })
     }
 }

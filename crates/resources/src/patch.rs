@@ -2,12 +2,13 @@
 
 use apply::patch::json_patch::JsonPatch;
 use apply::patch::{PatchError, go_text, merge_patch, strategic};
-use kinds::{Catalogue, Kind};
+use kinds::Catalogue;
 use object::field::{FieldError, Path};
 use object::{Map, Value, json};
 use schema::{TypeId, Types};
 
-use crate::body;
+use crate::Request;
+use crate::body::{self, Parsed};
 use crate::error::{Error, Subject};
 use crate::meta::meta_mut;
 use crate::options::FieldValidation;
@@ -113,14 +114,14 @@ impl Patch {
         }
     }
 
-    /// What the patch makes of an object, what it says about managed fields, and warnings.
+    /// What the patch makes of an object.
     pub(crate) fn apply(
         &self,
         catalogue: &Catalogue,
-        kind: &Kind,
+        request: &Request<'_>,
         live: &Live,
-        validation: FieldValidation,
-    ) -> Result<(Map, Option<Value>, Vec<String>), Error> {
+    ) -> Result<Parsed, Error> {
+        let (kind, validation) = (request.kind, request.options.validation);
         let mut document = live.object.clone();
         if self.sees_managed_fields
             && let (Some(fields), Value::Object(document)) = (live.owners.0.encode(), &mut document)
@@ -141,19 +142,20 @@ impl Patch {
         };
         body::check_patched_type(catalogue, kind, &object)
             .map_err(|detail| refused(&shown, detail))?;
-        let supplied = meta_mut(&mut object).remove("managedFields");
-        let supplied = supplied.filter(|_| self.sees_managed_fields);
+        let managed_fields = body::take_managed_fields(&mut object)
+            .map_err(|detail| refused(&shown, detail))?;
         let (object, mut unknown) = body::into_kind(kind, object, validation)
             .map_err(|detail| refused(&shown, detail))?;
         unknown.extend(self.strange.iter().cloned());
         match validation {
             FieldValidation::Strict if !unknown.is_empty() => {
                 let detail = format!("strict decoding error: {}", unknown.join(", "));
-                Err(refused(&shown, detail))
+                return Err(refused(&shown, detail));
             }
-            FieldValidation::Ignore => Ok((object, supplied, Vec::new())),
-            FieldValidation::Strict | FieldValidation::Warn => Ok((object, supplied, unknown)),
+            FieldValidation::Warn => request.warnings.add(unknown),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
         }
+        Ok(Parsed { object, managed_fields })
     }
 }
 

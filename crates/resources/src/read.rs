@@ -90,7 +90,8 @@ impl Resources {
             }
             None => (self.state_of(options).await?, None),
         };
-        let limit = if matches!(state, State::Any) { 0 } else { options.limit };
+        // Any version will do: then the whole list is given, as caches want it.
+        let limit = if options.version == Some(Revision(0)) { 0 } else { options.limit };
         let query = Query {
             prefix: &prefix,
             start: start.as_deref(),
@@ -224,12 +225,12 @@ fn check_list_options(options: &ListOptions) -> Result<(), Error> {
     let field = root.field("resourceVersionMatch");
     let mut errors = Vec::new();
     if options.version_match.is_some() {
-        if options.continue_token.is_some() {
-            let detail = "resourceVersionMatch is forbidden when continue is provided";
-            errors.push(FieldError::forbidden(&field, detail));
-        }
         if options.version.is_none() {
             let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        if options.continue_token.is_some() {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
             errors.push(FieldError::forbidden(&field, detail));
         }
         if options.version_match == Some(VersionMatch::Exact)
@@ -277,7 +278,7 @@ impl ContinueToken {
         };
         let bytes = URL_SAFE_NO_PAD
             .decode(text)
-            .map_err(|error| refuse(&format!(": {error}")))?;
+            .map_err(|error| refuse(&format!(": {}", base64_error(&error))))?;
         let token = json::parse(&bytes).map_err(|error| refuse(&format!(": {error}")))?;
         let version = token.str_at(&["v"]).unwrap_or_default();
         if version != "meta.k8s.io/v1" {
@@ -301,6 +302,18 @@ impl ContinueToken {
         }
         Ok(ContinueToken { revision, start: start.to_owned() })
     }
+}
+
+/// What is wrong with base64 text, in Go's words.
+fn base64_error(error: &base64::DecodeError) -> String {
+    let place = match error {
+        base64::DecodeError::InvalidByte(place, _) | base64::DecodeError::InvalidLength(place) => {
+            *place
+        }
+        base64::DecodeError::InvalidLastSymbol { offset, .. } => *offset,
+        base64::DecodeError::InvalidPadding => 0,
+    };
+    format!("illegal base64 data at input byte {place}")
 }
 
 impl Selection {

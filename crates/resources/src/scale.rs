@@ -10,6 +10,7 @@ use kinds::Kind;
 use object::field::{FieldError, Path};
 use object::labels::LabelSelector;
 use object::{Map, Value, value};
+use schema::decode::{Unknown, decode};
 
 use crate::apply::{Configuration, apply_error, check_gvk};
 use crate::body::{self, Body};
@@ -48,13 +49,13 @@ impl Resources {
         let Value::Object(mut wanted) = parsed else {
             return Err(Error::BadRequest("the body is not a Scale".to_owned()));
         };
-        check_name(request, &mut wanted)?;
+        check_name(request, &wanted)?;
         check_namespace(request, &mut wanted)?;
         loop {
             let live = self.scaled(request).await?;
             check_preconditions(request, &wanted, &live)?;
             let given = !matches!(meta_text(&wanted, "resourceVersion"), "" | "0");
-            match self.scale_to(request, &live, wanted.clone(), Vec::new()).await? {
+            match self.scale_to(request, &live, wanted.clone()).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale if given => {
                     return Err(Error::modified(subject(request.kind, request.name)));
@@ -83,9 +84,9 @@ impl Resources {
             let Value::Object(mut wanted) = patched else {
                 return Err(Error::Unprocessable);
             };
-            check_name(request, &mut wanted)?;
+            check_name(request, &wanted)?;
             check_preconditions(request, &wanted, &live)?;
-            match self.scale_to(request, &live, wanted, Vec::new()).await? {
+            match self.scale_to(request, &live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -112,14 +113,14 @@ impl Resources {
                 &versions,
             );
             let applied = applied.map_err(|error| apply_error(request, Some(&live), error))?;
-            let warnings = configuration.check_twice(request.options.validation)?;
+            configuration.check_twice(request)?;
             let wanted = match applied.object {
                 Some(Value::Object(wanted)) => wanted,
                 _ => scale_of(live.map()),
             };
             check_preconditions(request, &wanted, &live)?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;
-            match self.finish_scale(request, &live, draft, warnings).await? {
+            match self.finish_scale(request, &live, draft).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -137,17 +138,20 @@ impl Resources {
         request: &Request<'_>,
         live: &Live,
         wanted: Map,
-        warnings: Vec<String>,
     ) -> Result<Attempt, Error> {
         let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
         let before = to_scale(&live.owners.0, |version| self.replicas_path(request, version));
         let old = Value::Object(scale_of(live.map()));
-        let new = Value::Object(wanted);
+        let typing = self.scale_typing();
+        // Zero replicas are printed as none at all, so nobody owns them afterwards.
+        let (new, _) =
+            decode(typing.types, typing.root, Value::Object(wanted), Unknown::Drop)
+                .map_err(|error| Error::BadRequest(error.to_string()))?;
         let after =
             apply::update(Some(&old), &new, before, writer(request), self.now(), &versions);
-        let Value::Object(wanted) = new else { unreachable!("it was made of a map just above") };
+        let Value::Object(wanted) = new else { unreachable!("a Scale is a map") };
         let draft = self.draft(request, live, &wanted, after)?;
-        self.finish_scale(request, live, draft, warnings).await
+        self.finish_scale(request, live, draft).await
     }
 
     /// The parent with the replicas and owners of its scale.
@@ -197,11 +201,10 @@ impl Resources {
         request: &Request<'_>,
         live: &Live,
         draft: Draft,
-        warnings: Vec<String>,
     ) -> Result<Attempt, Error> {
         // The parent is written as a whole, by the rules of the parent.
         let parent = Request { subresource: "", ..*request };
-        let written = match self.finish_update(&parent, live, draft, warnings).await? {
+        let written = match self.finish_update(&parent, live, draft).await? {
             Attempt::Done(written) => written,
             Attempt::Stale => return Ok(Attempt::Stale),
         };

@@ -21,7 +21,7 @@ use object::field::{FieldError, Path};
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
-use crate::body::{self, Body};
+use crate::body::{self, Body, Parsed};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::ownership::Owners;
@@ -40,8 +40,6 @@ pub struct Written {
     pub object: WrittenObject,
     /// Whether it is new.
     pub created: bool,
-    /// Advice for the client.
-    pub warnings: Vec<String>,
 }
 
 /// An object after a write.
@@ -84,6 +82,17 @@ pub(crate) struct Draft {
     pub owners: Owners,
 }
 
+impl Draft {
+    /// Shows validation the managed fields, if there is something to say about them.
+    ///
+    /// Only clients that edit them by hand can bring that about; then the write is refused.
+    fn show_odd_owners(&mut self) {
+        if let Some(fields) = self.owners.odd() {
+            meta_mut(&mut self.object).insert("managedFields", fields);
+        }
+    }
+}
+
 /// What became of an attempt to write.
 pub(crate) enum Attempt {
     Done(Written),
@@ -94,19 +103,18 @@ pub(crate) enum Attempt {
 impl Resources {
     /// `POST`: makes a new object.
     pub async fn create(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let (mut object, warnings) =
-            body::read(self.catalogue, request.kind, body, request.options.validation)?;
+        let Parsed { mut object, managed_fields } = body::read(self.catalogue, request, body)?;
         check_namespace(request, &mut object)?;
         let body_name = meta_text(&object, "name");
         if !request.name.is_empty() && body_name != request.name {
-            check_name(request, &mut object)?;
+            check_name(request, &object)?;
         }
         meta::wipe_system_fields(&mut object);
         if !meta_text(&object, "resourceVersion").is_empty() {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Error::BadRequest(text.to_owned()));
         }
-        self.create_object(request, object, warnings).await
+        self.create_object(request, object, managed_fields).await
     }
 
     /// Makes a new object out of a body that has been read.
@@ -114,14 +122,11 @@ impl Resources {
         &self,
         request: &Request<'_>,
         mut object: Map,
-        mut warnings: Vec<String>,
+        managed_fields: Option<Value>,
     ) -> Result<Written, Error> {
-        let repeated = meta::dedup_owner_references(&mut object);
-        if !repeated.is_empty() {
-            warnings.push(meta::duplicate_owners_warning(&repeated));
-        }
-        let owners = Owners::of_created(self, request, &mut object)?;
-        self.create_draft(request, Draft { object, owners }, warnings).await
+        request.warnings.add(meta::dedup_owner_references(&mut object));
+        let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
+        self.create_draft(request, Draft { object, owners }).await
     }
 
     /// Makes a new object whose owners are known.
@@ -129,21 +134,20 @@ impl Resources {
         &self,
         request: &Request<'_>,
         mut draft: Draft,
-        mut warnings: Vec<String>,
     ) -> Result<Written, Error> {
         self.admission.mutate(self, request, &mut draft.object, None).await?;
         let base = meta_text(&draft.object, "generateName").to_owned();
         if !meta_text(&draft.object, "name").is_empty() || base.is_empty() {
-            let object = self.create_named(request, draft, &mut warnings).await?;
-            return Ok(Written { object, created: true, warnings });
+            let object = self.create_named(request, draft).await?;
+            return Ok(Written { object, created: true });
         }
         let mut name = String::new();
         for _ in 0..GENERATED_NAMES_MAX {
             let mut attempt = draft.clone();
             name = ids::generated_name(&base);
             meta_mut(&mut attempt.object).insert("name", Value::from(name.as_str()));
-            match self.create_named(request, attempt, &mut warnings).await {
-                Ok(object) => return Ok(Written { object, created: true, warnings }),
+            match self.create_named(request, attempt).await {
+                Ok(object) => return Ok(Written { object, created: true }),
                 Err(Error::AlreadyExists(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -155,17 +159,17 @@ impl Resources {
         &self,
         request: &Request<'_>,
         mut draft: Draft,
-        warnings: &mut Vec<String>,
     ) -> Result<WrittenObject, Error> {
-        self.shape_new(request.kind, &mut draft.object)?;
-        warnings.extend((request.kind.rules.warnings)(&draft.object, None));
+        self.shape_new(request.kind, &mut draft)?;
+        request.warnings.add((request.kind.rules.warnings)(&draft.object, None));
         self.admission.validate(self, request, &draft.object, None).await?;
         let name = meta_text(&draft.object, "name").to_owned();
         self.commit_new(request, &name, draft).await
     }
 
     /// Gives a new object its identity, lets its kind shape it, and validates it.
-    fn shape_new(&self, kind: &Kind, object: &mut Map) -> Result<(), Error> {
+    fn shape_new(&self, kind: &Kind, draft: &mut Draft) -> Result<(), Error> {
+        let object = &mut draft.object;
         meta::fill_system_fields(object, ids::uuid(), self.now_text());
         meta_mut(object).remove("generation");
         (kind.rules.prepare_create)(object);
@@ -174,6 +178,8 @@ impl Resources {
         }
         (kind.rules.stamp)(object, None, "", &self.now_text());
         *object = kind.print(std::mem::take(object));
+        draft.show_odd_owners();
+        let object = &draft.object;
         let mut errors = validation::meta::validate_create(kind, object);
         errors.extend((kind.rules.validate)(object, None, ""));
         refuse_invalid(kind, object, errors)
@@ -211,19 +217,17 @@ impl Resources {
     /// `PUT`: replaces an object.
     pub async fn update(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = request.kind;
-        let (mut object, warnings) =
-            body::read(self.catalogue, kind, body, request.options.validation)?;
-        check_name(request, &mut object)?;
+        let Parsed { mut object, managed_fields } = body::read(self.catalogue, request, body)?;
+        check_name(request, &object)?;
         check_namespace(request, &mut object)?;
-        let supplied = meta_mut(&mut object).remove("managedFields");
         loop {
             let Some(live) = self.live(request).await? else {
-                return self.create_by_update(request, object, supplied, warnings).await;
+                return self.create_by_update(request, object, managed_fields).await;
             };
             let given = check_version(kind, &mut object, &live)?;
             check_uid(kind, &object, &live)?;
-            let new = object.clone();
-            match self.replace(request, &live, new, supplied.clone(), warnings.clone()).await? {
+            let supplied = managed_fields.as_ref();
+            match self.replace(request, &live, object.clone(), supplied).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale if given == Given::Version => {
                     return Err(Error::modified(subject(kind, request.name)));
@@ -239,8 +243,7 @@ impl Resources {
         &self,
         request: &Request<'_>,
         mut object: Map,
-        supplied: Option<Value>,
-        warnings: Vec<String>,
+        managed_fields: Option<Value>,
     ) -> Result<Written, Error> {
         let kind = request.kind;
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
@@ -249,10 +252,7 @@ impl Resources {
         self.may_create(request)?;
         meta::wipe_system_fields(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
-        if let Some(supplied) = supplied {
-            meta_mut(&mut object).insert("managedFields", supplied);
-        }
-        self.create_object(request, object, warnings).await
+        self.create_object(request, object, managed_fields).await
     }
 
     /// `PATCH` of any type but apply.
@@ -268,15 +268,14 @@ impl Resources {
             let Some(live) = self.live(request).await? else {
                 return Err(Error::NotFound(subject(kind, request.name)));
             };
-            let (mut object, supplied, warnings) =
-                patch.apply(self.catalogue, kind, &live, request.options.validation)?;
-            check_name(request, &mut object)?;
+            let Parsed { mut object, managed_fields } =
+                patch.apply(self.catalogue, request, &live)?;
+            check_name(request, &object)?;
             check_namespace(request, &mut object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
             // was faster; without one the patch is simply applied again.
             check_version(kind, &mut object, &live)?;
-            check_uid(kind, &object, &live)?;
-            match self.replace(request, &live, object, supplied, warnings).await? {
+            match self.replace(request, &live, object, managed_fields.as_ref()).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -289,17 +288,13 @@ impl Resources {
         request: &Request<'_>,
         live: &Live,
         mut object: Map,
-        supplied: Option<Value>,
-        mut warnings: Vec<String>,
+        supplied: Option<&Value>,
     ) -> Result<Attempt, Error> {
-        let repeated = meta::dedup_owner_references(&mut object);
-        if !repeated.is_empty() {
-            warnings.push(meta::duplicate_owners_warning(&repeated));
-        }
+        request.warnings.add(meta::dedup_owner_references(&mut object));
         let new = Value::Object(object);
-        let owners = Owners::after_update(self, request, live, &new, supplied.as_ref());
+        let owners = Owners::after_update(self, request, live, &new, supplied);
         let Value::Object(object) = new else { unreachable!("it was made of a map just above") };
-        self.finish_update(request, live, Draft { object, owners }, warnings).await
+        self.finish_update(request, live, Draft { object, owners }).await
     }
 
     /// From a draft whose owners are known to the commit: steps 4 to 7.
@@ -308,22 +303,22 @@ impl Resources {
         request: &Request<'_>,
         live: &Live,
         mut draft: Draft,
-        mut warnings: Vec<String>,
     ) -> Result<Attempt, Error> {
         let (kind, old) = (request.kind, live.map());
         self.admission.mutate(self, request, &mut draft.object, Some(old)).await?;
-        self.shape_changed(request, live, &mut draft.object)?;
-        warnings.extend((kind.rules.warnings)(&draft.object, Some(old)));
-        self.admission.validate(self, request, &draft.object, Some(old)).await?;
+        // Whoever asks for a change, be it one that the kind then drops, moves its entry's time.
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
         }
+        self.shape_changed(request, live, &mut draft)?;
+        request.warnings.add((kind.rules.warnings)(&draft.object, Some(old)));
+        self.admission.validate(self, request, &draft.object, Some(old)).await?;
         let finished = is_finished(kind, &draft.object, old);
         let value = self.encode(kind, draft);
         let revision = live.record.revision;
         if request.options.dry_run || (value == live.record.value && !finished) {
             let object = WrittenObject::Stored { value, revision: Some(revision) };
-            return Ok(Attempt::Done(Written { object, created: false, warnings }));
+            return Ok(Attempt::Done(Written { object, created: false }));
         }
         let change = if finished {
             Change::Delete
@@ -338,7 +333,7 @@ impl Resources {
             Ok(committed) => {
                 let revision = if finished { revision } else { committed.revision };
                 let object = WrittenObject::Stored { value, revision: Some(revision) };
-                Ok(Attempt::Done(Written { object, created: false, warnings }))
+                Ok(Attempt::Done(Written { object, created: false }))
             }
             Err(store::Error::Conflict { .. }) => Ok(Attempt::Stale),
             Err(error) => Err(Error::from_store(error, || subject(kind, request.name))),
@@ -350,14 +345,17 @@ impl Resources {
         &self,
         request: &Request<'_>,
         live: &Live,
-        object: &mut Map,
+        draft: &mut Draft,
     ) -> Result<(), Error> {
         let (kind, old) = (request.kind, live.map());
+        let object = &mut draft.object;
         meta::keep_system_fields(object, old);
         (kind.rules.prepare_update)(object, old, request.subresource);
         (kind.rules.stamp)(object, Some(old), request.subresource, &self.now_text());
         *object = kind.print(std::mem::take(object));
         count_generation(kind, request.subresource, object, old);
+        draft.show_odd_owners();
+        let object = &draft.object;
         let mut errors = validation::meta::validate_update(kind, object, old);
         errors.extend((kind.rules.validate)(object, Some(old), request.subresource));
         refuse_invalid(kind, object, errors)
@@ -469,7 +467,7 @@ fn count_generation(kind: &Kind, subresource: &str, new: &mut Map, old: &Map) {
 }
 
 /// Checks the name of a body against the path.
-pub(crate) fn check_name(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
+pub(crate) fn check_name(request: &Request<'_>, object: &Map) -> Result<(), Error> {
     let found = meta_text(object, "name");
     if found.is_empty() {
         return Err(Error::BadRequest(format!(
@@ -488,11 +486,11 @@ pub(crate) fn check_name(request: &Request<'_>, object: &mut Map) -> Result<(), 
 
 /// Checks the namespace of a body against the path, and fills it in.
 pub(crate) fn check_namespace(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
-    let found = meta_text(object, "namespace");
     if !request.kind.namespaced {
-        // Validation tells that the field is not allowed here.
+        meta_mut(object).remove("namespace");
         return Ok(());
     }
+    let found = meta_text(object, "namespace");
     if found.is_empty() {
         let namespace = Value::from(request.namespace);
         meta_mut(object).insert("namespace", namespace);

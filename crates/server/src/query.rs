@@ -161,7 +161,7 @@ impl Query {
         let version_match = self.text("resourceVersionMatch");
         let mut errors = Vec::new();
         match (initial_events, version_match) {
-            (Some(_), None) => {
+            (Some(_), other) if other != Some("NotOlderThan") => {
                 let detail = "sendInitialEvents requires setting resourceVersionMatch to \
                               NotOlderThan";
                 errors.push(FieldError::forbidden(&field, detail));

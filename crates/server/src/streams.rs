@@ -67,7 +67,7 @@ pub(crate) async fn watch(
         headed: false,
         kind,
         end,
-        bookmark: (now + BOOKMARK_EVERY).min(end - BOOKMARK_BEFORE_END.min(end - now)),
+        bookmark: next_bookmark(now, end),
         source: watching.map_err(Some),
         state: Arc::clone(&call.state),
         ended: false,
@@ -95,7 +95,7 @@ pub(crate) async fn watch(
 
 /// Spreads the ends of watches that began together.
 fn random_lifetime() -> u64 {
-    let spread = resources::ids::uuid().bytes().fold(0u64, |sum, byte| sum * 31 + u64::from(byte));
+    let spread = resources::ids::uuid().bytes().map(u64::from).sum::<u64>();
     WATCH_SECONDS_MIN + spread % WATCH_SECONDS_MIN
 }
 
@@ -256,13 +256,13 @@ impl Flow {
     }
 }
 
-/// After the regular ones, one shortly before the end; then none.
-fn next_bookmark(this: Instant, end: Instant) -> Instant {
-    let last = end - BOOKMARK_BEFORE_END.min(end - this);
-    if this >= last {
-        return end + BOOKMARK_EVERY;
+/// The regular one, or the one shortly before the end if that comes first and is yet to come.
+fn next_bookmark(now: Instant, end: Instant) -> Instant {
+    let (regular, last) = (now + BOOKMARK_EVERY, end.checked_sub(BOOKMARK_BEFORE_END));
+    match last {
+        Some(last) if last > now && regular > last => last,
+        _ => regular,
     }
-    (this + BOOKMARK_EVERY).min(last)
 }
 
 /// What an event is to a watcher without selectors.

@@ -12,7 +12,7 @@ use resources::body::{Body as RequestBody, Media};
 use resources::options::{
     DeleteOptions, Verb, WriteOptions, check_dry_run, manager_of_user_agent, refuse,
 };
-use resources::{Deleted, Error, PatchType, Request, Written, WrittenObject};
+use resources::{Deleted, Error, PatchType, Request, Warnings, Written, WrittenObject};
 
 use crate::answer::{Details, Failure};
 use crate::body::Body;
@@ -32,10 +32,10 @@ pub(crate) async fn answer(
     verb: &str,
     path: ResourcePath,
 ) -> Response<Body> {
-    let mut warnings = Vec::new();
-    let answered = dispatch(&mut call, kind, verb, &path, &mut warnings).await;
+    let warnings = Warnings::default();
+    let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
-    add_warnings(&mut answer, &warnings);
+    add_warnings(&mut answer, &warnings.take());
     answer
 }
 
@@ -44,7 +44,7 @@ async fn dispatch(
     kind: &'static Arc<Kind>,
     verb: &str,
     path: &ResourcePath,
-    warnings: &mut Vec<String>,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let operation = operation(call, kind, verb, path)?;
     let stream = match operation {
@@ -72,8 +72,10 @@ async fn dispatch(
         Operation::Create => create(call, kind, path, representation, warnings).await,
         Operation::Update => update(call, kind, path, representation, warnings).await,
         Operation::Patch => patch(call, kind, path, representation, warnings).await,
-        Operation::Delete => delete(call, kind, path, representation).await,
-        Operation::DeleteCollection => delete_collection(call, kind, path, representation).await,
+        Operation::Delete => delete(call, kind, path, representation, warnings).await,
+        Operation::DeleteCollection => {
+            delete_collection(call, kind, path, representation, warnings).await
+        }
     }
 }
 
@@ -107,6 +109,11 @@ fn operation(
     // A path in a namespace names nothing cluster-scoped.
     let namespaced_path = !path.namespace.is_empty() && path.resource != "namespaces";
     if namespaced_path && !kind.namespaced {
+        return Err(Failure::no_such_resource());
+    }
+    // Kinds that can only be created have no objects to name.
+    let only_created = kind.verbs.iter().all(|verb| verb == "create");
+    if only_created && !path.name.is_empty() && path.subresource.is_empty() {
         return Err(Failure::no_such_resource());
     }
     let all_namespaces = kind.namespaced && path.namespace.is_empty();
@@ -170,13 +177,13 @@ async fn create(
     kind: &'static Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
-    warnings: &mut Vec<String>,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let body = read_body(call).await?;
     let options = write_options(call, Verb::Create)?;
-    let request = request(call, kind, path, &options);
+    let request = request(call, kind, path, &options, warnings);
     let written = call.state.resources.create(&request, &body).await?;
-    respond_written(call, kind, written, representation, warnings)
+    respond_written(call, kind, written, representation)
 }
 
 async fn update(
@@ -184,18 +191,18 @@ async fn update(
     kind: &'static Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
-    warnings: &mut Vec<String>,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let body = read_body(call).await?;
     let options = write_options(call, Verb::Update)?;
-    let request = request(call, kind, path, &options);
+    let request = request(call, kind, path, &options, warnings);
     let resources = &call.state.resources;
     let written = if path.subresource == "scale" {
         resources.update_scale(&request, &body).await?
     } else {
         resources.update(&request, &body).await?
     };
-    respond_written(call, kind, written, representation, warnings)
+    respond_written(call, kind, written, representation)
 }
 
 async fn patch(
@@ -203,7 +210,7 @@ async fn patch(
     kind: &'static Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
-    warnings: &mut Vec<String>,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let content_type = call.header(header::CONTENT_TYPE).unwrap_or_default();
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
@@ -212,14 +219,14 @@ async fn patch(
     let body = RequestBody { media: Media::Json, bytes };
     let verb = if patch_type == PatchType::Apply { Verb::Apply } else { Verb::Patch };
     let options = write_options(call, verb)?;
-    let request = request(call, kind, path, &options);
+    let request = request(call, kind, path, &options, warnings);
     let resources = &call.state.resources;
     let written = match (patch_type, path.subresource.as_str()) {
         (_, "scale") => resources.patch_scale(&request, patch_type, &body).await?,
         (PatchType::Apply, _) => resources.apply(&request, &body).await?,
         _ => resources.patch(&request, patch_type, &body).await?,
     };
-    respond_written(call, kind, written, representation, warnings)
+    respond_written(call, kind, written, representation)
 }
 
 fn patch_type(content_type: &str, server_side_apply: bool) -> Result<PatchType, Failure> {
@@ -243,10 +250,11 @@ async fn delete(
     kind: &'static Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let options = delete_options(call).await?;
     let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-    let request = request(call, kind, path, &write);
+    let request = request(call, kind, path, &write, warnings);
     match call.state.resources.delete(&request, &options).await? {
         Deleted::Object { object, remains } => {
             let WrittenObject::Stored { value, revision } = object else {
@@ -288,11 +296,12 @@ async fn delete_collection(
     kind: &'static Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
+    warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let list = call.query.list_options(kind)?;
     let options = delete_options(call).await?;
     let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-    let request = request(call, kind, path, &write);
+    let request = request(call, kind, path, &write, warnings);
     let listed = call.state.resources.delete_collection(&request, &list, &options).await?;
     render::list(call, kind, listed, representation)
 }
@@ -302,6 +311,7 @@ fn request<'a>(
     kind: &'a Arc<Kind>,
     path: &'a ResourcePath,
     options: &'a WriteOptions,
+    warnings: &'a Warnings,
 ) -> Request<'a> {
     // The path of a namespace carries its own name as the namespace, for permissions' sake.
     let namespace = if kind.namespaced { path.namespace.as_str() } else { "" };
@@ -312,6 +322,7 @@ fn request<'a>(
         subresource: &path.subresource,
         user: &call.user,
         options,
+        warnings,
     }
 }
 
@@ -325,9 +336,7 @@ fn respond_written(
     kind: &'static Arc<Kind>,
     written: Written,
     representation: Representation,
-    warnings: &mut Vec<String>,
 ) -> Result<Response<Body>, Failure> {
-    warnings.extend(written.warnings);
     let mut answer = match written.object {
         WrittenObject::Stored { value, revision } => {
             render::stored(call, kind, &value, revision, representation)?
