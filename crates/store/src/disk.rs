@@ -21,8 +21,9 @@ mod wal;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -50,6 +51,11 @@ const QUEUE_JOBS_MAX: usize = 4_096;
 /// What their values may take, in kibibytes.
 const QUEUE_KIBIBYTES_MAX: usize = 128 * 1024;
 
+/// Commits wait while the log holds this much that the checkpoint lacks.
+const BEHIND_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// After this long they are refused.
+const BEHIND_WAIT_MAX: Duration = Duration::from_secs(10);
+
 /// What the threads and the readers of one store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -61,11 +67,34 @@ pub(crate) struct Shared {
     behind_bytes: AtomicU64,
     /// Why the checkpoint could not be written, the last time.
     failure: Mutex<Option<Error>>,
+    /// Signalled whenever the checkpoint was written, or could not be.
+    progress: Condvar,
 }
 
 impl Shared {
     fn set_failure(&self, error: Option<Error>) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        self.progress.notify_all();
+    }
+
+    /// Holds the committer back while the log is far ahead of the checkpoint. Refuses, if the
+    /// checkpoint cannot be written.
+    fn wait_for_checkpoint(&self) -> Result<(), Error> {
+        let is_behind = |failure: &mut Option<Error>| {
+            failure.is_none() && self.behind_bytes.load(Ordering::SeqCst) > BEHIND_BYTES_MAX
+        };
+        if self.behind_bytes.load(Ordering::SeqCst) <= BEHIND_BYTES_MAX {
+            return Ok(());
+        }
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .progress
+            .wait_timeout_while(failure, BEHIND_WAIT_MAX, is_behind);
+        drop(waited);
+        if self.behind_bytes.load(Ordering::SeqCst) <= BEHIND_BYTES_MAX {
+            return Ok(());
+        }
+        Err(self.why_behind())
     }
 
     fn is_failing(&self) -> bool {
@@ -135,6 +164,7 @@ impl Engine {
             segments,
             behind_bytes: AtomicU64::new(pending_bytes),
             failure: Mutex::new(None),
+            progress: Condvar::new(),
         });
         Engine::start(shared, writer, log, replayed, lock)
             .map_err(|error| OpenError::io("start the threads for", directory, error))

@@ -23,8 +23,6 @@ const GROUP_COMMITS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Expired keys deleted in one group.
 const EXPIRED_BATCH: usize = 256;
-/// Commits are refused while the log holds this much that the checkpoint lacks.
-const BEHIND_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Old versions and events in memory, beside a sixteenth of what the live records take.
 const WINDOW_BYTES_BASE: u64 = 8 * 1024 * 1024;
 
@@ -152,14 +150,11 @@ impl Committer {
         if group.commits.is_empty() {
             return Ok(());
         }
-        let behind = &self.shared.behind_bytes;
-        if behind.load(Ordering::SeqCst) > BEHIND_BYTES_MAX {
-            return Err(self.shared.why_behind());
-        }
+        self.shared.wait_for_checkpoint()?;
         self.log.append(&group.commits)?;
         let commits: Vec<Commit> = group.commits.clone();
         let bytes: u64 = commits.iter().map(Commit::weight).sum();
-        behind.fetch_add(bytes, Ordering::SeqCst);
+        self.shared.behind_bytes.fetch_add(bytes, Ordering::SeqCst);
         self.writer.apply(&self.shared.view, group);
         // The keeper outlives the committer.
         let _ = self.keeper.send(Task::Write(commits));

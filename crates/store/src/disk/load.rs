@@ -41,7 +41,9 @@ pub(crate) fn load(
     path: &Path,
 ) -> Result<Vec<LoadedCollection>, OpenError> {
     let mut collections = Vec::new();
-    let digest = load_keys(transaction, &mut collections).map_err(|error| failure(path, error))?;
+    let limit = state.digest.versions;
+    let digest =
+        load_keys(transaction, limit, &mut collections).map_err(|error| failure(path, error))?;
     if digest != state.digest {
         let detail = format!(
             "{} versions are indexed, {} were written, or they are not the same",
@@ -85,8 +87,11 @@ enum Walk {
 }
 
 /// Reads the names, with the newest revision of each key that exists.
+///
+/// Ends soon after the limit: in a damaged tree there may be no other end.
 fn load_keys(
     transaction: &redb::ReadTransaction,
+    limit: u64,
     collections: &mut Vec<LoadedCollection>,
 ) -> Result<Digest, redb::Error> {
     let mut digest = Digest::default();
@@ -96,6 +101,9 @@ fn load_keys(
         let (collection, name, revision) = key.value();
         let (checksum, deleted) = parse_key_value(value.value());
         digest.add(revision, checksum);
+        if digest.versions > limit {
+            return Ok(digest);
+        }
         if collections
             .last()
             .is_none_or(|last| *last.name != *collection)
