@@ -8,7 +8,7 @@ use object::Text;
 use crate::{
     compare::{Comparison, Mismatch, compare},
     conflict::{Conflict, Conflicts},
-    lookup::value_at,
+    lookup::values_at,
     managed::{ManagedFields, Manager},
     set::FieldSet,
     versions::{ConvertError, Versioned, Versions},
@@ -163,20 +163,20 @@ impl<'a> Contest<'a> {
         let Some(typing) = self.versions.typing(version) else {
             return Ok(());
         };
-        let live = self.live.convert(version, self.versions)?;
-        let new = self.new.convert(version, self.versions)?;
-        for path in contested.paths() {
+        let (Some(live), Some(new)) = (
+            self.live.convert(version, self.versions)?,
+            self.new.convert(version, self.versions)?,
+        ) else {
+            return Ok(());
+        };
+        let live = values_at(&live, contested, typing);
+        let new = values_at(&new, contested, typing);
+        for (path, (live, new)) in contested.paths().into_iter().zip(live.into_iter().zip(new)) {
             out.push(Conflict {
                 manager: manager.identity(),
-                live: live
-                    .as_ref()
-                    .and_then(|live| value_at(live, &path, typing))
-                    .cloned(),
-                wanted: new
-                    .as_ref()
-                    .and_then(|new| value_at(new, &path, typing))
-                    .cloned(),
                 path,
+                live: live.cloned(),
+                wanted: new.cloned(),
             });
         }
         Ok(())
@@ -184,7 +184,7 @@ impl<'a> Contest<'a> {
 
     /// Takes what changed from everyone but `me`; whoever is left with nothing goes.
     ///
-    /// Where a version cannot be compared the manager keeps its fields if `lenient`.
+    /// `on_error` says what happens where a version cannot be compared.
     pub(crate) fn settle(
         &mut self,
         managers: &mut ManagedFields,

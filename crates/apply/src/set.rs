@@ -120,43 +120,52 @@ impl FieldSet {
 
     /// Calls `visit` with every path, the members of a node before what lies beneath them.
     pub fn for_each(&self, mut visit: impl FnMut(&[PathElement])) {
-        let entries = self.entries();
         let mut path: Vec<PathElement> = Vec::new();
-        let mut levels = vec![Level {
-            at: 0,
-            start: 0,
-            end: entries.len(),
+        self.for_each_level(|event| match event {
+            Visit::Open(element) => path.extend(element.cloned()),
+            Visit::Member(element) => {
+                path.push(element.clone());
+                visit(&path);
+                path.pop();
+            }
+            Visit::Close => {
+                path.pop();
+            }
+        });
+    }
+
+    /// Visits every node: its members, then each child node.
+    pub(crate) fn for_each_level<'a>(&'a self, mut visit: impl FnMut(Visit<'a>)) {
+        let entries = self.entries();
+        let level = |at, end| Level {
+            at,
+            start: at,
+            end,
             below: false,
-        }];
-        while let Some(level) = levels.last_mut() {
-            if level.at == level.end {
-                if level.below {
-                    levels.pop();
-                    path.pop();
-                } else {
-                    level.at = level.start;
-                    level.below = true;
-                }
+        };
+        visit(Visit::Open(None));
+        let mut levels = vec![level(0, entries.len())];
+        while let Some(open) = levels.last_mut() {
+            if open.at == open.end && open.below {
+                levels.pop();
+                visit(Visit::Close);
                 continue;
             }
-            let at = level.at;
+            if open.at == open.end {
+                open.at = open.start;
+                open.below = true;
+                continue;
+            }
+            let at = open.at;
             let entry = &entries[at];
-            level.at += entry.size as usize;
-            if !level.below {
+            open.at += entry.size as usize;
+            if !open.below {
                 if entry.member {
-                    path.push(entry.element.clone());
-                    visit(&path);
-                    path.pop();
+                    visit(Visit::Member(&entry.element));
                 }
             } else if entry.size > 1 {
-                let end = at + entry.size as usize;
-                path.push(entry.element.clone());
-                levels.push(Level {
-                    at: at + 1,
-                    start: at + 1,
-                    end,
-                    below: false,
-                });
+                visit(Visit::Open(Some(&entry.element)));
+                levels.push(level(at + 1, at + entry.size as usize));
             }
         }
     }
@@ -257,6 +266,16 @@ fn drop_empty(entries: &mut Vec<Entry>, at: usize) {
             None => return,
         }
     }
+}
+
+/// What is met while all nodes of a set are visited.
+pub(crate) enum Visit<'a> {
+    /// A node begins; `None` is the root.
+    Open(Option<&'a PathElement>),
+    /// A member of the innermost node.
+    Member(&'a PathElement),
+    /// The innermost node ends.
+    Close,
 }
 
 struct Level {

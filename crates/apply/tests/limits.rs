@@ -150,3 +150,45 @@ fn three_hundred_managers_are_no_obstacle() {
         .expect("forced");
     assert_eq!(world.managers.len(), 1);
 }
+
+#[test]
+fn ten_thousand_levels_can_be_applied_and_given_up() {
+    let mut world = World::new("v1", Schema::parse(r#""deduced""#));
+    world
+        .apply(by("a"), &Deep::new(10_000, 1).0, OnConflict::Refuse)
+        .expect("new");
+    world.update(by("u"), &Deep::new(10_000, 2).0);
+    let refused = world.apply(by("a"), &Deep::new(10_000, 3).0, OnConflict::Refuse);
+    assert!(refused.is_err());
+    world
+        .apply(by("a"), &Deep::new(10_000, 3).0, OnConflict::Force)
+        .expect("forced");
+    world
+        .apply(by("a"), &value!({"b": 1}), OnConflict::Refuse)
+        .expect("giving up");
+    assert_eq!(world.live, Some(value!({"b": 1})));
+}
+
+#[test]
+fn ten_thousand_conflicts_are_described_in_one_pass() {
+    let schema = Schema::parse(
+        r#"{"fields":{"list":{"items":{"fields":{"name":"string","value":"number"}},"keys":["name"]}}}"#,
+    );
+    let mut world = World::new("v1", schema);
+    let list = |value: i64| {
+        let item = |at: i64| value!({"name": (format!("n{at}")), "value": value});
+        value!({"list": ((0..10_000).map(item).collect::<Vec<Value>>())})
+    };
+    world
+        .apply(by("a"), &list(1), OnConflict::Refuse)
+        .expect("new");
+    let refused = world.apply(by("b"), &list(2), OnConflict::Refuse);
+    let Err(apply::ApplyError::Conflicts(conflicts)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(conflicts.0.len(), 10_000);
+    let as_told = |conflict: &apply::Conflict| {
+        conflict.live == Some(1.into()) && conflict.wanted == Some(2.into())
+    };
+    assert!(conflicts.0.iter().all(as_told));
+}
