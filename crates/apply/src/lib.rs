@@ -8,6 +8,32 @@
 //! The order to read in: [`FieldSet`] and [`PathElement`] are what ownership is made of;
 //! [`field_set`], [`compare()`], [`merge()`] and [`remove_items`] walk values by their types;
 //! [`ManagedFields`] is the wire form.
+//!
+//! ```
+//! use object::value;
+//! use windlass_apply::{ManagedFields, OnConflict, OneVersion, Typing, Writer, apply};
+//!
+//! // Nothing is declared about this kind: maps are merged key by key, lists replaced whole.
+//! let mut types = schema::Types::new();
+//! let root = types.add_untyped_deduced();
+//! let versions = OneVersion::new("v1", Typing { types: &types, root });
+//! let by = |name| Writer { name, api_version: "v1", subresource: "" };
+//!
+//! let wanted = value!({"data": {"colour": "red"}});
+//! let nobody = ManagedFields::new();
+//! let first = apply(None, wanted, nobody, by("one"), 0, OnConflict::Refuse, &versions)?;
+//! let live = first.object.expect("it is new");
+//!
+//! let wanted = value!({"data": {"colour": "blue"}});
+//! let refused = apply(
+//!     Some(&live), wanted, first.managers, by("two"), 1, OnConflict::Refuse, &versions,
+//! );
+//! assert_eq!(
+//!     refused.unwrap_err().to_string(),
+//!     r#"Apply failed with 1 conflict: conflict with "one": .data.colour"#,
+//! );
+//! # Ok::<(), windlass_apply::ApplyError>(())
+//! ```
 
 mod apply;
 pub mod patch;
