@@ -29,11 +29,18 @@ mod service;
 mod storage;
 mod strategy;
 
-use crate::Rules;
+use crate::{Rules, validation};
 pub use custom::{Status, custom_rules};
 
 /// The rules of a built-in kind; those of a kind that has none of its own are the default.
 pub fn rules(group: &str, version: &str, kind: &str) -> Rules {
+    Rules {
+        validate: validation::of(group, kind),
+        ..strategy_of(group, version, kind)
+    }
+}
+
+fn strategy_of(group: &str, version: &str, kind: &str) -> Rules {
     match group {
         "" => core::rules(kind),
         "admissionregistration.k8s.io" => admissionregistration::rules(kind),

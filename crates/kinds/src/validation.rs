@@ -5,6 +5,100 @@
 //! upstream's. The tree has been decoded and defaulted, so a value has its field's type; absent,
 //! `null` and empty mean the same here unless a checker says otherwise.
 
+mod apps;
+mod check;
+mod claims;
+mod core;
+mod endpoints;
+mod events;
 pub mod meta;
+mod node;
+mod pod;
 mod print;
+mod quantities;
+mod quota;
 mod read;
+mod service;
+mod storage;
+
+use object::Map;
+use object::field::FieldError;
+
+/// Reports every mistake of an object: the new one, the stored one when it is an update, and the
+/// subresource that is written (empty for the object itself).
+pub type Validate = fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>;
+
+/// What is checked of a kind beyond its metadata.
+pub(crate) fn of(group: &str, kind: &str) -> Validate {
+    match group {
+        "" => core_group(kind),
+        "apps" => apps_group(kind),
+        "discovery.k8s.io" => endpoints::slice,
+        "events.k8s.io" => events::validate,
+        "networking.k8s.io" => networking_group(kind),
+        "node.k8s.io" => node::runtime_class,
+        "storage.k8s.io" => storage_group(kind),
+        _ => nothing,
+    }
+}
+
+/// Checks what a client asks of a scale subresource.
+pub fn scale(scale: &Map) -> Vec<FieldError> {
+    apps::scale(scale)
+}
+
+fn nothing(_: &Map, _: Option<&Map>, _: &str) -> Vec<FieldError> {
+    Vec::new()
+}
+
+fn core_group(kind: &str) -> Validate {
+    match kind {
+        "Binding" => pod::binding,
+        "ConfigMap" => core::config_map,
+        "Endpoints" => endpoints::validate,
+        "Event" => events::core,
+        "LimitRange" => quota::limit_range,
+        "Namespace" => core::namespace,
+        "Node" => node::validate,
+        "PersistentVolume" => storage::volume,
+        "PersistentVolumeClaim" => claims::validate,
+        "Pod" => pod::validate,
+        "PodTemplate" => apps::pod_template,
+        "ReplicationController" => apps::replication_controller,
+        "ResourceQuota" => quota::resource_quota,
+        "Secret" => core::secret,
+        "Service" => service::validate,
+        "ServiceAccount" => core::service_account,
+        _ => nothing,
+    }
+}
+
+fn apps_group(kind: &str) -> Validate {
+    match kind {
+        "ControllerRevision" => apps::controller_revision,
+        "DaemonSet" => apps::daemon_set,
+        "Deployment" => apps::deployment,
+        "ReplicaSet" => apps::replica_set,
+        "StatefulSet" => apps::stateful_set,
+        _ => nothing,
+    }
+}
+
+fn networking_group(kind: &str) -> Validate {
+    match kind {
+        "IPAddress" => endpoints::ip_address,
+        _ => nothing,
+    }
+}
+
+fn storage_group(kind: &str) -> Validate {
+    match kind {
+        "CSIDriver" => storage::csi_driver,
+        "CSINode" => storage::csi_node,
+        "CSIStorageCapacity" => storage::csi_capacity,
+        "StorageClass" => storage::class,
+        "VolumeAttachment" => storage::attachment,
+        "VolumeAttributesClass" => storage::attributes_class,
+        _ => nothing,
+    }
+}

@@ -1,0 +1,150 @@
+//! Nodes, and the classes of their runtimes.
+
+use object::field::{FieldError, Path};
+use object::{Map, Value, names};
+
+use super::check::{self, Errors, Report};
+use super::print::{self, Field, Shape};
+use super::read::{Read, maps, texts};
+use super::{meta, pod, quantities};
+
+const ONCE_VALID: &str = "except from \"\" to valid";
+const TAINT: Shape = Shape(&[
+    Field::plain("key", "Key", "\"\""),
+    Field::plain("value", "Value", "\"\""),
+    Field::plain("effect", "Effect", "\"\""),
+    Field::plain("timeAdded", "TimeAdded", "null"),
+]);
+const ADDRESS: Shape = Shape(&[
+    Field::plain("type", "Type", "\"\""),
+    Field::plain("address", "Address", "\"\""),
+]);
+
+/// Checks a node.
+pub(crate) fn validate(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    let root = Path::root();
+    let (spec_path, status_path) = (root.field("spec"), root.field("status"));
+    let spec = new.object_or_empty("spec");
+    // Upstream reports taints under the metadata.
+    let taints_path = root.field("metadata");
+    let taints_path = taints_path.field("taints");
+    let status = new.object_or_empty("status");
+    if old.is_none() {
+        taints(spec.list("taints"), &taints_path, &mut errors);
+    }
+    for list in ["capacity", "allocatable"] {
+        let path = status_path.field(list);
+        for (name, amount) in status.object_or_empty(list).iter() {
+            quantities::amount(name, amount, &path.field(name), &mut errors);
+        }
+    }
+    let Some(old) = old else {
+        pod_networks(spec, &spec_path.field("podCIDRs"), &mut errors);
+        return errors;
+    };
+    addresses(
+        status.list("addresses"),
+        &status_path.field("addresses"),
+        &mut errors,
+    );
+    let stored = old.object_or_empty("spec");
+    let (now, before) = (spec.list("podCIDRs"), stored.list("podCIDRs"));
+    if !before.is_empty() && now.len() != before.len() {
+        let detail = format!("node updates may not change podCIDR {ONCE_VALID}");
+        errors.forbidden(&spec_path.field("podCIDRs"), detail);
+    } else {
+        for _ in before.iter().zip(now).filter(|(before, now)| before != now) {
+            let detail = format!("node updates may not change podCIDR {ONCE_VALID}");
+            errors.forbidden(&spec_path.field("podCIDRs"), detail);
+        }
+    }
+    let provider = stored.text("providerID");
+    if !provider.is_empty() && provider != spec.text("providerID") {
+        let detail = format!("node updates may not change providerID {ONCE_VALID}");
+        errors.forbidden(&spec_path.field("providerID"), detail);
+    }
+    taints(spec.list("taints"), &taints_path, &mut errors);
+    if spec.text("externalID") != stored.text("externalID") {
+        errors.forbidden(&spec_path.field("externalID"), "may not be updated");
+    }
+    errors
+}
+
+fn taints(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    for (index, taint) in maps(list) {
+        let path = path.index(index);
+        let (key, value, effect) = (taint.text("key"), taint.text("value"), taint.text("effect"));
+        errors.each(&path.field("key"), key, names::qualified_name(key));
+        let complaints = names::label_value(value);
+        if !complaints.is_empty() {
+            errors.invalid(&path.field("value"), value, complaints.join(";"));
+        }
+        pod::taint_effect(effect, &path.field("effect"), errors);
+        let twice = maps(&list[..index])
+            .any(|(_, other)| other.text("key") == key && other.text("effect") == effect);
+        if twice {
+            let mut error = FieldError::duplicate(&path, &Value::Null);
+            error.value = Some(print::print(&taint.clone().into(), Some(&TAINT)));
+            error.detail = "taints must be unique by key and effect pair".to_owned();
+            errors.push(error);
+        }
+    }
+}
+
+fn addresses(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    for (index, address) in list.iter().enumerate() {
+        if list[..index].contains(address) {
+            let mut error = FieldError::duplicate(&path.index(index), &Value::Null);
+            error.value = Some(print::print(address, Some(&ADDRESS)));
+            errors.push(error);
+        }
+    }
+}
+
+fn pod_networks(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let list = spec.list("podCIDRs");
+    for (index, network) in texts(list) {
+        check::legacy_cidr(network, &[], &path.index(index), errors);
+    }
+    let sixes = texts(list)
+        .filter(|(_, network)| network.contains(':'))
+        .count();
+    if list.len() > 2 || list.len() == 2 && sixes != 1 {
+        let detail = "may specify no more than one CIDR for each IP family";
+        errors.invalid_value(path, spec.value("podCIDRs"), detail);
+    }
+}
+
+/// Checks a class of runtimes.
+pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    let root = Path::root();
+    if let Some(old) = old {
+        check::unchanged(new, old, "handler", &root, &mut errors);
+        return errors;
+    }
+    let handler = new.text("handler");
+    check::label(handler, &root.field("handler"), &mut errors);
+    if let Some(overhead) = new.object("overhead") {
+        let path = root.field("overhead");
+        let fixed = Map::from_entries(vec![("limits".into(), overhead.value("podFixed").clone())]);
+        let rule = quantities::container_resource_name;
+        quantities::requirements(&fixed, rule, &[], &path, &mut errors);
+    }
+    if let Some(scheduling) = new.object("scheduling") {
+        let path = root.field("scheduling");
+        let selector = scheduling.object("nodeSelector");
+        meta::labels(selector, &path.field("nodeSelector"), &mut errors);
+        let list = scheduling.list("tolerations");
+        let path = path.field("tolerations");
+        pod::tolerations(list, &path, &mut errors);
+        for (index, toleration) in list.iter().enumerate() {
+            if list[..index].contains(toleration) {
+                let error = FieldError::duplicate(&path.index(index), toleration);
+                errors.push(error);
+            }
+        }
+    }
+    errors
+}
