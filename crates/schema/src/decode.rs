@@ -8,7 +8,7 @@
 //!
 //! The tree is changed in place and a path becomes text only when it is reported.
 
-mod base64;
+pub(crate) mod base64;
 mod document;
 mod error;
 mod place;

@@ -3,6 +3,7 @@
 //! Pure: no clock, randomness, files, network or logs.
 
 pub mod decode;
+pub mod protobuf;
 mod types;
 
 pub use types::{

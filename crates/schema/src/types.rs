@@ -5,7 +5,11 @@
 //! catalogue is a few flat vectors. As upstream's merge schema, a type may carry up to three
 //! alternatives at once: scalar, list, map; which one applies depends on the value met.
 
+use std::sync::OnceLock;
+
 use object::{Text, Value};
+
+use crate::protobuf::Messages;
 
 /// A place in a [`Types`] arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +20,8 @@ pub struct TypeId(pub u32);
 pub struct Types {
     types: Vec<Type>,
     schema_or: Vec<(TypeId, SchemaOr)>,
+    /// Worked out when the first message is read or written.
+    messages: OnceLock<Messages>,
 }
 
 /// A place that holds a JSON schema or something simpler instead.
@@ -184,12 +190,14 @@ impl Types {
     /// Adds a type.
     pub fn add(&mut self, ty: Type) -> TypeId {
         let id = u32::try_from(self.types.len()).expect("a schema has far fewer than 2^32 types");
+        self.messages.take();
         self.types.push(ty);
         TypeId(id)
     }
 
     /// Replaces a type; with [`Types::add`] this ties the knot of recursive schemas.
     pub fn set(&mut self, id: TypeId, ty: Type) {
+        self.messages.take();
         self.types[id.0 as usize] = ty;
     }
 
@@ -210,6 +218,7 @@ impl Types {
 
     /// Notes that the value at `id`, whose form is any JSON, is a schema or something simpler.
     pub fn set_schema_or(&mut self, id: TypeId, either: SchemaOr) {
+        self.messages.take();
         self.schema_or.push((id, either));
     }
 
@@ -217,6 +226,11 @@ impl Types {
     pub fn schema_or(&self, id: TypeId) -> Option<SchemaOr> {
         let found = self.schema_or.iter().find(|(known, _)| *known == id);
         found.map(|(_, either)| *either)
+    }
+
+    /// The types as protobuf messages.
+    pub(crate) fn messages(&self) -> &Messages {
+        self.messages.get_or_init(|| Messages::of(self))
     }
 
     /// Adds the type of a value about which nothing is declared: every scalar, lists and maps as a

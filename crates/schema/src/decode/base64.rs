@@ -44,6 +44,11 @@ fn is_line_break(byte: u8) -> bool {
     byte == b'\n' || byte == b'\r'
 }
 
+/// The bytes that base64 text stands for.
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    read(text.as_bytes()).ok()
+}
+
 /// Reads bytes, four digits at a time.
 fn read(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
@@ -116,7 +121,7 @@ fn push(digits: &[u8; 4], count: usize, bytes: &mut Vec<u8>) {
 }
 
 /// Writes bytes as padded base64.
-pub(super) fn encode(bytes: &[u8]) -> Text {
+pub(crate) fn encode(bytes: &[u8]) -> Text {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let (a, b, c) = (

@@ -1,0 +1,3 @@
+//! The catalogue through the doors that other rooms use.
+
+mod protobuf;
