@@ -3,7 +3,7 @@
 //! They are written through the normal write path as manager `kube-apiserver`; what an operator
 //! deleted comes back at the next start, what an operator changed stays changed.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use auth::User;
@@ -92,11 +92,6 @@ impl Resources {
     /// The service that stands for the API itself, and where it really listens.
     fn api_service(&self, address: SocketAddr) -> Result<Vec<(Arc<Kind>, Value)>, Error> {
         let port = i64::from(address.port());
-        let ip = if address.ip().is_unspecified() {
-            "127.0.0.1".to_owned()
-        } else {
-            address.ip().to_string()
-        };
         let service = value!({
             "metadata": {
                 "name": "kubernetes",
@@ -112,21 +107,37 @@ impl Resources {
                 "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
             },
         });
-        let endpoints = value!({
-            "metadata": {
-                "name": "kubernetes",
-                "namespace": "default",
-                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
-            },
-            "subsets": [{
-                "addresses": [{"ip": ip}],
-                "ports": [{"name": "https", "protocol": "TCP", "port": port}],
-            }],
-        });
         let kind = |resource| {
             let kind = self.catalogue.resource("", "v1", resource).map(Arc::clone);
             kind.ok_or_else(|| Error::Internal(format!("{resource} are not served")))
         };
-        Ok(vec![(kind("services")?, service), (kind("endpoints")?, endpoints)])
+        let mut objects = vec![(kind("services")?, service)];
+        if let Some(ip) = advertised(address.ip()) {
+            let endpoints = value!({
+                "metadata": {
+                    "name": "kubernetes",
+                    "namespace": "default",
+                    "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+                },
+                "subsets": [{
+                    "addresses": [{"ip": (ip.to_string())}],
+                    "ports": [{"name": "https", "protocol": "TCP", "port": port}],
+                }],
+            });
+            objects.push((kind("endpoints")?, endpoints));
+        }
+        Ok(objects)
     }
+}
+
+/// The address by which others reach this machine; endpoints may not name a loopback one.
+fn advertised(listening: IpAddr) -> Option<IpAddr> {
+    let usable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified();
+    if usable(&listening) {
+        return Some(listening);
+    }
+    // Choosing a route sends nothing; the address is one reserved for documents.
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(usable)
 }

@@ -81,7 +81,7 @@ impl Resources {
             let live = self.scaled(request).await?;
             let scale = Value::Object(scale_of(live.map()));
             let patched = patch.apply_plain(typing.types, typing.root, scale)?;
-            let Value::Object(mut wanted) = patched else {
+            let Value::Object(wanted) = patched else {
                 return Err(Error::Unprocessable);
             };
             check_name(request, &wanted)?;
