@@ -3,6 +3,7 @@
 use apply::{ApplyError, Conflict, OnConflict};
 use object::time::Time;
 use object::{Map, Value, json, yaml};
+use schema::decode::TypeError;
 
 use crate::body::{self, Body};
 use crate::error::{Cause, Error};
@@ -50,10 +51,11 @@ impl Resources {
             let owners = Owners(applied.managers);
             let Some(live) = live else {
                 let object = applied.object.unwrap_or_else(|| configuration.wanted.clone());
+                let object = configuration.into_object(request, object)?;
                 return self.create_applied(request, object, owners).await;
             };
             let object = match applied.object {
-                Some(object) => into_object(request, object)?,
+                Some(object) => configuration.into_object(request, object)?,
                 None => live.map().clone(),
             };
             match self.replace_applied(request, &live, object, owners).await? {
@@ -80,10 +82,9 @@ impl Resources {
     async fn create_applied(
         &self,
         request: &Request<'_>,
-        object: Value,
+        mut object: Map,
         owners: Owners,
     ) -> Result<Written, Error> {
-        let mut object = into_object(request, object)?;
         check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         let uid = meta_text(&object, "uid");
@@ -133,6 +134,35 @@ impl Configuration {
         Ok(())
     }
 
+    /// The result of merging the configuration as an object of the kind, defaults included.
+    fn into_object(&self, request: &Request<'_>, merged: Value) -> Result<Map, Error> {
+        let Value::Object(object) = merged else {
+            return Err(Error::BadRequest("the configuration is not an object".to_owned()));
+        };
+        let kind = request.kind;
+        let read = body::into_kind(kind, object, FieldValidation::Ignore);
+        let (object, _) = read.map_err(|error| {
+            let text = |field| self.wanted.str_at(&["metadata", field]).unwrap_or_default();
+            let shown = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
+            let detail = match error {
+                TypeError::Mismatch { found, wanted, .. } if found.starts_with("number ") => {
+                    format!("cannot convert float64 to {wanted}")
+                }
+                TypeError::Malformed { message, .. } => {
+                    format!("error decoding from json: {message}")
+                }
+                other => other.to_string(),
+            };
+            Error::BadRequest(format!(
+                "failed to convert new object ({}/{}; {shown}) to proper version: unable to \
+                 convert unstructured object to {shown}: {detail}",
+                text("namespace"),
+                text("name"),
+            ))
+        })?;
+        Ok(object)
+    }
+
     /// What is said about keys that stand twice, once everything else is fine.
     pub(crate) fn check_twice(&self, request: &Request<'_>) -> Result<(), Error> {
         match request.options.validation {
@@ -162,30 +192,6 @@ pub(crate) fn check_gvk(wanted: &Value, api_version: &str, kind: &str) -> Result
         text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     let found = text("kind");
     Err(Error::BadRequest(format!("invalid object type: {group}/{version}, Kind={found}")))
-}
-
-/// The result of a merge as an object of the kind, defaults included.
-fn into_object(request: &Request<'_>, merged: Value) -> Result<Map, Error> {
-    let Value::Object(object) = merged else {
-        return Err(Error::BadRequest("the configuration is not an object".to_owned()));
-    };
-    let kind = request.kind;
-    let described = format!(
-        "{}/{}; {}/{}, Kind={}",
-        meta_text(&object, "namespace"),
-        meta_text(&object, "name"),
-        kind.group,
-        kind.version,
-        kind.kind
-    );
-    let (object, _) = body::into_kind(kind, object, FieldValidation::Ignore).map_err(|detail| {
-        let type_text = described.split("; ").nth(1).unwrap_or_default();
-        Error::BadRequest(format!(
-            "failed to convert new object ({described}) to proper version: unable to convert \
-             unstructured object to {type_text}: {detail}"
-        ))
-    })?;
-    Ok(object)
 }
 
 pub(crate) fn apply_error(request: &Request<'_>, live: Option<&Live>, error: ApplyError) -> Error {

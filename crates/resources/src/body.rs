@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, yaml};
-use schema::decode::{self, Unknown};
+use schema::TypeId;
+use schema::decode::{self, TypeError, Unknown};
+use schema::protobuf::read_envelope;
 
 use crate::Request;
 use crate::error::Error;
@@ -55,7 +57,7 @@ pub(crate) fn read(
             summary(&body.bytes)
         ))
     };
-    let (value, strange) = parse(body).map_err(unreadable)?;
+    let (value, strange) = parse(body, &kind.kind, kind.root).map_err(unreadable)?;
     let Value::Object(mut object) = value else {
         let found = json_type(&value);
         let text = format!(
@@ -67,7 +69,8 @@ pub(crate) fn read(
     check_type(catalogue, kind, &object)?;
     let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
     let managed_fields = take_managed_fields(&mut object).map_err(refused)?;
-    let (object, mut unknown) = into_kind(kind, object, validation).map_err(refused)?;
+    let (object, mut unknown) = into_kind(kind, object, validation)
+        .map_err(|error| refused(error.to_string()))?;
     unknown.extend(strange);
     if body.media == Media::Json && unknown.len() > 1 {
         unknown = decode::in_document_order(&body.bytes, unknown);
@@ -110,7 +113,7 @@ pub(crate) fn into_kind(
     kind: &Kind,
     mut object: Map,
     validation: FieldValidation,
-) -> Result<(Map, Vec<String>), String> {
+) -> Result<(Map, Vec<String>), TypeError> {
     object.insert("kind", Value::String(kind.kind.clone()));
     object.insert("apiVersion", Value::String(kind.api_version()));
     let unknown = match validation {
@@ -118,21 +121,51 @@ pub(crate) fn into_kind(
         FieldValidation::Warn | FieldValidation::Strict => Unknown::Report,
     };
     let (value, unknown) =
-        decode::decode(&kind.types, kind.root, Value::Object(object), unknown)
-            .map_err(|error| error.to_string())?;
-    let Value::Object(mut object) = value else {
-        return Err(format!("json: cannot unmarshal into a {}", kind.kind));
-    };
+        decode::decode(&kind.types, kind.root, Value::Object(object), unknown)?;
+    let Value::Object(mut object) = value else { unreachable!("a kind is a struct") };
     (kind.rules.defaults)(&mut object);
     Ok((kind.print(object), unknown))
 }
 
-/// Reads a body whose kind is checked elsewhere.
-pub(crate) fn parse_plain(body: &Body) -> Result<Value, Error> {
-    parse(body).map(|(value, _)| value).map_err(Error::BadRequest)
+/// Reads a body of the published definition `name`, whose kind is checked elsewhere.
+pub(crate) fn parse_plain(body: &Body, name: &str) -> Result<Value, Error> {
+    match body.media {
+        Media::Protobuf => read_message(&body.bytes, name),
+        Media::Json => {
+            json::parse(&body.bytes).map_err(|error| Error::BadRequest(json_error(error)))
+        }
+        Media::Yaml => {
+            yaml::parse(&body.bytes).map_err(|error| Error::BadRequest(error.to_string()))
+        }
+    }
 }
 
-fn parse(body: &Body) -> Result<(Value, Vec<String>), String> {
+/// Reads a protobuf body as the published definition `name`.
+pub fn read_message(bytes: &[u8], name: &str) -> Result<Value, Error> {
+    let catalogue = Catalogue::builtin();
+    let root = catalogue.definition(name);
+    let root = root.ok_or_else(|| Error::Internal(format!("{name} is not defined")))?;
+    let kind = name.rsplit('.').next().unwrap_or_default();
+    parse_protobuf(bytes, kind, root).map_err(Error::BadRequest)
+}
+
+/// A message of another kind than `kind` comes back as nothing but what it says that it is.
+fn parse_protobuf(bytes: &[u8], kind: &str, root: TypeId) -> Result<Value, String> {
+    let envelope = read_envelope(bytes).map_err(|error| error.to_string())?;
+    let mut value = if envelope.kind == kind || envelope.kind.is_empty() {
+        let types = Catalogue::builtin().types();
+        schema::protobuf::decode(types, root, envelope.raw).map_err(|error| error.to_string())?
+    } else {
+        Value::Object(Map::new())
+    };
+    if let Value::Object(object) = &mut value {
+        object.insert("apiVersion", Value::String(envelope.api_version));
+        object.insert("kind", Value::String(envelope.kind));
+    }
+    Ok(value)
+}
+
+fn parse(body: &Body, kind: &str, root: TypeId) -> Result<(Value, Vec<String>), String> {
     match body.media {
         Media::Json => {
             let (value, twice) = json::parse_merging(&body.bytes).map_err(json_error)?;
@@ -140,7 +173,7 @@ fn parse(body: &Body) -> Result<(Value, Vec<String>), String> {
             Ok((value, twice.collect()))
         }
         Media::Yaml => yaml::parse_strict(&body.bytes).map_err(|error| error.to_string()),
-        Media::Protobuf => Err("protobuf bodies are not read yet".to_owned()),
+        Media::Protobuf => parse_protobuf(&body.bytes, kind, root).map(|value| (value, Vec::new())),
     }
 }
 

@@ -145,7 +145,7 @@ impl Patch {
         let managed_fields = body::take_managed_fields(&mut object)
             .map_err(|detail| refused(&shown, detail))?;
         let (object, mut unknown) = body::into_kind(kind, object, validation)
-            .map_err(|detail| refused(&shown, detail))?;
+            .map_err(|error| refused(&shown, error.to_string()))?;
         unknown.extend(self.strange.iter().cloned());
         match validation {
             FieldValidation::Strict if !unknown.is_empty() => {

@@ -44,7 +44,7 @@ impl Resources {
         request: &Request<'_>,
         body: &Body,
     ) -> Result<Written, Error> {
-        let parsed = body::parse_plain(body)?;
+        let parsed = body::parse_plain(body, SCALE)?;
         check_gvk(&parsed, SCALE_API_VERSION, "Scale")?;
         let Value::Object(mut wanted) = parsed else {
             return Err(Error::BadRequest("the body is not a Scale".to_owned()));

@@ -168,7 +168,7 @@ impl Resources {
     }
 
     /// Gives a new object its identity, lets its kind shape it, and validates it.
-    fn shape_new(&self, kind: &Kind, draft: &mut Draft) -> Result<(), Error> {
+    fn shape_new(&self, kind: &Arc<Kind>, draft: &mut Draft) -> Result<(), Error> {
         let object = &mut draft.object;
         meta::fill_system_fields(object, ids::uuid(), self.now_text());
         meta_mut(object).remove("generation");
@@ -182,7 +182,7 @@ impl Resources {
         let object = &draft.object;
         let mut errors = validation::meta::validate_create(kind, object);
         errors.extend((kind.rules.validate)(object, None, ""));
-        refuse_invalid(kind, object, errors)
+        refuse_invalid(self.stored_kind(kind), object, errors)
     }
 
     async fn commit_new(
@@ -358,7 +358,7 @@ impl Resources {
         let object = &draft.object;
         let mut errors = validation::meta::validate_update(kind, object, old);
         errors.extend((kind.rules.validate)(object, Some(old), request.subresource));
-        refuse_invalid(kind, object, errors)
+        refuse_invalid(self.stored_kind(kind), object, errors)
     }
 
     /// Reads the object that a write is about.

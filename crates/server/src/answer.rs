@@ -10,6 +10,7 @@ use resources::error::{Cause, Subject};
 
 use crate::body::Body;
 use crate::negotiate::{Representation, accept_failure};
+use crate::protobuf;
 
 /// A failure as clients see it.
 #[derive(Debug, Default)]
@@ -227,6 +228,14 @@ impl From<Error> for Failure {
 
 /// Answers 200 with compact JSON text in the representation that was agreed on.
 pub(crate) fn encode(text: Vec<u8>, representation: Representation) -> Response<Body> {
+    if representation.media == Media::Protobuf
+        && let Some(bytes) = protobuf::of_json(&text)
+    {
+        let mut answer = Response::new(Body::full(bytes));
+        let content_type = HeaderValue::from_static(protobuf::CONTENT_TYPE);
+        answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        return answer;
+    }
     let (text, content_type) = match representation.media {
         Media::Yaml => {
             let tree = json::parse(&text).unwrap_or(Value::Null);

@@ -14,6 +14,7 @@ use hyper::Response;
 use hyper::header::{self, HeaderValue};
 use kinds::Kind;
 use object::{Map, Value, json};
+use resources::body::Media;
 use resources::record::Stored;
 use resources::{Error, Initial, Notice, Record, Revision, Watching};
 use store::Event;
@@ -23,6 +24,7 @@ use crate::answer::Failure;
 use crate::body::Body;
 use crate::handle::Call;
 use crate::negotiate::{Representation, Shape};
+use crate::protobuf;
 use crate::render::{self, partial};
 use crate::request::ResourcePath;
 use crate::state::State;
@@ -40,6 +42,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 #[derive(Default)]
 struct Frames {
     json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
 }
 
 /// Answers a watch.
@@ -62,6 +65,7 @@ pub(crate) async fn watch(
     let end = now + Duration::from_secs(seconds);
     call.state.metrics.watch_began();
     let flow = Flow {
+        media: representation.media,
         shape: representation.shape,
         include,
         headed: false,
@@ -88,8 +92,11 @@ pub(crate) async fn watch(
         }
     });
     let mut answer = Response::new(Body::stream(frames));
-    let content_type = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    let content_type = match representation.media {
+        Media::Protobuf => protobuf::WATCH_CONTENT_TYPE,
+        Media::Json | Media::Yaml => "application/json",
+    };
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(answer)
 }
 
@@ -101,6 +108,7 @@ fn random_lifetime() -> u64 {
 
 /// A watch on its way to the client.
 struct Flow {
+    media: Media,
     shape: Shape,
     include: table::Include,
     /// Whether a table's columns have been sent.
@@ -129,7 +137,8 @@ impl Flow {
             Ok(watching) => watching,
             Err(error) => {
                 self.ended = true;
-                return error.take().map(error_frame);
+                let error = error.take();
+                return error.map(|error| self.error_frame(error));
             }
         };
         let first = tokio::select! {
@@ -145,7 +154,7 @@ impl Flow {
             Ok(notice) => self.frame(notice),
             Err(error) => {
                 self.ended = true;
-                return Some(error_frame(error));
+                return Some(self.error_frame(error));
             }
         };
         Some(self.batch(first))
@@ -185,7 +194,11 @@ impl Flow {
                 let frames = event.frames.get_or_init(|| Box::new(Frames::default()));
                 match frames.downcast_ref::<Frames>() {
                     Some(frames) => {
-                        frames.json.get_or_init(|| self.make_frame(name, record)).clone()
+                        let form = match self.media {
+                            Media::Protobuf => &frames.protobuf,
+                            Media::Json | Media::Yaml => &frames.json,
+                        };
+                        form.get_or_init(|| self.make_frame(name, record)).clone()
                     }
                     None => self.make_frame(name, record),
                 }
@@ -201,21 +214,49 @@ impl Flow {
     fn make_frame(&self, name: &str, record: &Record) -> Bytes {
         let Ok(stored) = Stored::new(&record.value) else {
             let text = "a stored object cannot be read";
-            return error_frame(Error::Internal(text.to_owned()));
+            return self.error_frame(Error::Internal(text.to_owned()));
         };
-        let mut out = open_frame(name);
         let revision = Some(record.revision);
         let resources = &self.state.resources;
-        if self.shape == Shape::Object && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind) {
+        let plain = self.shape == Shape::Object
+            && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind);
+        if plain && self.media != Media::Protobuf {
+            let mut out = open_frame(name);
             let header =
                 resources::record::object_header(&self.kind.kind, &self.kind.api_version());
             stored.write_object(&header, revision, &mut out);
             return close_frame(out);
         }
         match render::tree(resources, self.kind, &stored, revision) {
-            Ok(object) => self.write_shaped(object, revision, &mut out),
-            Err(_) => return error_frame(Error::Internal("unreadable".to_owned())),
+            Ok(object) => self.shaped_frame(name, object, revision),
+            Err(error) => self.error_frame(Error::Internal(error.to_string())),
         }
+    }
+
+    fn shaped_frame(&self, name: &str, object: Map, revision: Option<Revision>) -> Bytes {
+        if self.media == Media::Protobuf {
+            let object = match self.shape {
+                Shape::Metadata(version) | Shape::MetadataList(version) => {
+                    partial(object, version)
+                }
+                Shape::Object | Shape::Table(_) => object,
+            };
+            return protobuf::frame(name, &object.into());
+        }
+        let mut out = open_frame(name);
+        self.write_shaped(object, revision, &mut out);
+        close_frame(out)
+    }
+
+    fn error_frame(&self, error: Error) -> Bytes {
+        let mut status = Vec::new();
+        Failure::from(error).write(&mut status);
+        if self.media == Media::Protobuf {
+            let status = json::parse(&status).unwrap_or_default();
+            return protobuf::frame("ERROR", &status);
+        }
+        let mut out = open_frame("ERROR");
+        out.extend_from_slice(&status);
         close_frame(out)
     }
 
@@ -249,10 +290,9 @@ impl Flow {
             annotations.insert("k8s.io/initial-events-end", "true".into());
         }
         let object = self.kind.print(object);
-        let mut out = open_frame("BOOKMARK");
-        self.write_shaped(object, Some(revision), &mut out);
+        let frame = self.shaped_frame("BOOKMARK", object, Some(revision));
         self.headed = true;
-        close_frame(out)
+        frame
     }
 }
 
@@ -285,10 +325,4 @@ fn open_frame(name: &str) -> Vec<u8> {
 fn close_frame(mut out: Vec<u8>) -> Bytes {
     out.extend_from_slice(b"}\n");
     Bytes::from(out)
-}
-
-fn error_frame(error: Error) -> Bytes {
-    let mut out = open_frame("ERROR");
-    Failure::from(error).write(&mut out);
-    close_frame(out)
 }

@@ -22,6 +22,7 @@ use crate::query::{check_propagation, propagation};
 use crate::request::ResourcePath;
 use crate::{render, streams};
 
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 /// No body is larger than this.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
@@ -52,7 +53,7 @@ async fn dispatch(
         Operation::List => Stream::Offered,
         _ => Stream::No,
     };
-    let offer = Offer { tables: true, protobuf: false, stream };
+    let offer = Offer { tables: true, protobuf: !kind.custom, stream };
     let accept = call.header(header::ACCEPT);
     let mut representation = negotiate::accept(accept, offer)
         .map_err(|refused| {
@@ -380,10 +381,17 @@ async fn delete_options(call: &mut Call) -> Result<DeleteOptions, Failure> {
     let bad = |text: String| Failure::from(Error::BadRequest(text));
     let parsed = match media {
         Media::Yaml => yaml::parse(&bytes).map_err(|error| bad(error.to_string()))?,
-        Media::Json | Media::Protobuf => json::parse(&bytes).map_err(|error| {
+        Media::Json => json::parse(&bytes).map_err(|error| {
             bad(format!("couldn't get version/kind; json parse error: {error}"))
         })?,
+        Media::Protobuf => {
+            resources::body::read_message(&bytes, DELETE_OPTIONS).map_err(Failure::from)?
+        }
     };
+    let kind = parsed.str_at(&["kind"]).unwrap_or_default();
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(bad(format!("a {kind} is not DeleteOptions")));
+    }
     read_delete_options(&parsed)
 }
 

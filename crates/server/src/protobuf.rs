@@ -1,0 +1,91 @@
+//! Answers in protobuf: the JSON that every answer is made of, put into messages and envelopes.
+
+use bytes::Bytes;
+use kinds::Catalogue;
+use object::{Map, Value, json};
+use schema::TypeId;
+use schema::protobuf::{ListHead, encode, write_envelope, write_list, write_watch_frame};
+
+/// The media type of protobuf answers.
+pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
+/// The media type of protobuf watches.
+pub(crate) const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+/// An answer's JSON text in protobuf; `None` if there is no message for what it holds.
+pub(crate) fn of_json(text: &[u8]) -> Option<Bytes> {
+    let value = json::parse(text).ok()?;
+    let object = value.as_object()?;
+    let (api_version, kind) = type_of(object);
+    let raw = message(api_version, kind, &value)?;
+    let mut out = Vec::new();
+    write_envelope(api_version, kind, &raw, &mut out);
+    Some(out.into())
+}
+
+/// One frame of a watch; empty if there is no message for what it holds.
+pub(crate) fn frame(event: &str, object: &Value) -> Bytes {
+    let mut out = Vec::new();
+    if let Some(map) = object.as_object() {
+        let (api_version, kind) = type_of(map);
+        if let Some(raw) = message(api_version, kind, object) {
+            write_watch_frame(event, api_version, kind, &raw, &mut out);
+        }
+    }
+    out.into()
+}
+
+fn type_of(object: &Map) -> (&str, &str) {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    (text("apiVersion"), text("kind"))
+}
+
+fn message(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
+    let catalogue = Catalogue::builtin();
+    let mut raw = Vec::new();
+    if let Some(root) = root_of(catalogue, api_version, kind) {
+        encode(catalogue.types(), root, object, &mut raw);
+        return Some(raw);
+    }
+    // What is left is a list of a built-in kind.
+    let item = catalogue
+        .kinds()
+        .iter()
+        .find(|known| known.list_kind == kind && known.api_version() == api_version)?;
+    let items: Vec<Vec<u8>> = object
+        .get("items")?
+        .as_array()?
+        .iter()
+        .map(|object| {
+            let mut raw = Vec::new();
+            encode(&item.types, item.root, object, &mut raw);
+            raw
+        })
+        .collect();
+    let meta = |field| object.at(&["metadata", field]);
+    let head = ListHead {
+        resource_version: meta("resourceVersion").and_then(Value::as_str).unwrap_or_default(),
+        continue_token: meta("continue").and_then(Value::as_str).unwrap_or_default(),
+        remaining_item_count: meta("remainingItemCount").and_then(Value::as_int),
+    };
+    write_list(&head, items.iter().map(Vec::as_slice), &mut raw);
+    Some(raw)
+}
+
+/// The message of a single object.
+fn root_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Option<TypeId> {
+    let definition = |name: &str| catalogue.definition(name);
+    match (api_version, kind) {
+        ("v1", "Status") => definition(&format!("{META}Status")),
+        ("autoscaling/v1", "Scale") => definition("io.k8s.api.autoscaling.v1.Scale"),
+        (
+            "meta.k8s.io/v1" | "meta.k8s.io/v1beta1",
+            "PartialObjectMetadata" | "PartialObjectMetadataList",
+        ) => definition(&format!("{META}{kind}")),
+        _ => {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            catalogue.by_kind(group, version, kind).map(|kind| kind.root)
+        }
+    }
+}
