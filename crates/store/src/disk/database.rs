@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition};
 
@@ -29,6 +29,10 @@ const NEW_FILE_NAME: &str = "checkpoint.redb.new";
 const FORMAT: u32 = 1;
 /// Records are served from memory; this only has to hold the upper levels of the trees.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
+/// What is read at once where pages are read in order.
+const AHEAD_BYTES: u64 = 128 * 1024;
+/// A read this close behind the last one is in order.
+const AHEAD_GAP_BYTES_MAX: u64 = 32 * 1024;
 const KEY_DELETED: u64 = 1 << 32;
 
 /// What the checkpoint says of itself.
@@ -313,6 +317,29 @@ struct Backend {
     file: Arc<dyn DataFile>,
     sync_failed: Arc<AtomicBool>,
     sync_later: Arc<AtomicBool>,
+    ahead: Mutex<ReadAhead>,
+}
+
+/// Pages that follow the last one that was read. A start reads the whole file page by page, mostly
+/// in order; one call to the system for each page is what it would spend its time on.
+#[derive(Default)]
+struct ReadAhead {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// Where the last read ended.
+    last_end: u64,
+}
+
+impl ReadAhead {
+    /// Copies from what was read ahead, if it is there.
+    fn copy(&mut self, offset: u64, out: &mut [u8]) -> bool {
+        self.last_end = offset + out.len() as u64;
+        let start = offset
+            .checked_sub(self.offset)
+            .and_then(|start| usize::try_from(start).ok());
+        let part = start.and_then(|start| self.bytes.get(start..start.checked_add(out.len())?));
+        part.map(|part| out.copy_from_slice(part)).is_some()
+    }
 }
 
 impl Backend {
@@ -323,8 +350,15 @@ impl Backend {
             file,
             sync_failed: sync_failed.clone(),
             sync_later,
+            ahead: Mutex::default(),
         };
         (backend, sync_failed)
+    }
+}
+
+impl Backend {
+    fn forget_ahead(&self) {
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = ReadAhead::default();
     }
 }
 
@@ -340,10 +374,33 @@ impl StorageBackend for Backend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(offset, out)
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_next = offset >= ahead.last_end && offset - ahead.last_end < AHEAD_GAP_BYTES_MAX;
+        if ahead.copy(offset, out) {
+            return Ok(());
+        }
+        let len = if is_next {
+            self.file.len()?.saturating_sub(offset)
+        } else {
+            0
+        };
+        if len.min(AHEAD_BYTES) < out.len() as u64 {
+            return self.file.read_at(offset, out);
+        }
+        let mut bytes = std::mem::take(&mut ahead.bytes);
+        bytes.resize(len.min(AHEAD_BYTES) as usize, 0);
+        self.file.read_at(offset, &mut bytes)?;
+        *ahead = ReadAhead {
+            offset,
+            bytes,
+            last_end: offset,
+        };
+        ahead.copy(offset, out);
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.forget_ahead();
         self.file.set_len(len)
     }
 
@@ -354,6 +411,7 @@ impl StorageBackend for Backend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.forget_ahead();
         self.file.write_at(offset, data)
     }
 }

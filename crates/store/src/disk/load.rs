@@ -17,11 +17,6 @@ use super::past::damaged;
 use crate::index::Version;
 use crate::record::Revision;
 
-/// Threads that read records while a store opens.
-const THREADS_MAX: usize = 4;
-/// Fewer records than this are not worth a thread.
-const THREAD_RECORDS_MIN: usize = 8_192;
-
 type Log = ReadOnlyTable<(&'static str, u64), &'static [u8]>;
 
 /// A collection as the checkpoint has it.
@@ -151,7 +146,7 @@ fn drop_if(is_deletion: &mut bool, collections: &mut [LoadedCollection]) {
     }
 }
 
-/// Reads the live records of a collection, on several threads if there are many.
+/// Reads the live records of a collection in the order of the log.
 fn load_values(
     log: &Log,
     collection: &mut LoadedCollection,
@@ -161,25 +156,7 @@ fn load_values(
     let name = collection.name.clone();
     let mut order: Vec<&mut (Arc<str>, Version)> = collection.keys.iter_mut().collect();
     order.sort_unstable_by_key(|(_, version)| version.revision);
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(THREADS_MAX);
-    let part = order.len().div_ceil(threads).max(THREAD_RECORDS_MIN);
-    let mut parts = order.chunks_mut(part);
-    let first = parts.next().unwrap_or_default();
-    let load = |part: &mut [&mut (Arc<str>, Version)]| load_part(log, &name, part, how, path);
-    std::thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || load(part))).collect();
-        let mut result = load(first);
-        for other in others {
-            // A panic here is the database's, and is handled by whoever guards this call.
-            let other = other
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result = result.and(other);
-        }
-        result
-    })
+    load_part(log, &name, &mut order, how, path)
 }
 
 fn load_part(
