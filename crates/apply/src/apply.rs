@@ -131,7 +131,8 @@ pub fn apply(
         typing,
         versions,
     };
-    if by.name == kubectl::MANAGER {
+    let annotated = kubectl::is_annotated(live) || kubectl::is_annotated(&wanted);
+    if by.name == kubectl::MANAGER && annotated {
         request.apply_as_kubectl(wanted, managers, on_conflict)
     } else {
         request.apply(wanted, managers, on_conflict)

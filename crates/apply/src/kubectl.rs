@@ -33,6 +33,11 @@ fn last_applied(object: &Value) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Whether the object says what client-side apply applied last.
+pub(crate) fn is_annotated(object: &Value) -> bool {
+    last_applied(object).is_some()
+}
+
 /// The fields that client-side apply set and that still have its values; `None` if the annotation
 /// is absent, unreadable or of another version.
 pub(crate) fn allowed(live: &Value, api_version: &str, typing: Typing<'_>) -> Option<FieldSet> {

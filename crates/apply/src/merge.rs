@@ -10,7 +10,7 @@ use std::{cmp::Ordering, slice};
 use object::{Map, Text, Value};
 use schema::{ListTopology, ListType, MapType, TypeId, Types};
 
-use crate::typed::{Item, Keys, Shape, Typing, first_shape, identified_items, shape};
+use crate::typed::{Item, Keys, Shape, Typing, first_shape, identified_items, is_leaf, shape};
 
 /// The live value with the configuration merged in.
 pub fn merge(live: &Value, config: Value, typing: Typing<'_>) -> Value {
@@ -21,7 +21,7 @@ pub fn merge(live: &Value, config: Value, typing: Typing<'_>) -> Value {
             (Some(value), None) => return value,
             (Some(value), Some(level)) => level.accept(value),
             (None, None) => unreachable!("a level is open until the root is done"),
-            (None, Some(level)) => match level.next() {
+            (None, Some(level)) => match level.next(typing.types) {
                 Some(Task { live, config, ty }) => {
                     done = begin(typing.types, live, config, ty, &mut open);
                 }
@@ -148,9 +148,9 @@ enum Place {
 }
 
 impl<'a> Open<'a> {
-    fn next(&mut self) -> Option<Task<'a>> {
+    fn next(&mut self, types: &Types) -> Option<Task<'a>> {
         match self {
-            Open::Map(level) => level.next(),
+            Open::Map(level) => level.next(types),
             Open::List(level) => level.next(),
         }
     }
@@ -177,7 +177,7 @@ impl<'a> Open<'a> {
 }
 
 impl<'a> OpenMap<'a> {
-    fn next(&mut self) -> Option<Task<'a>> {
+    fn next(&mut self, types: &Types) -> Option<Task<'a>> {
         loop {
             let order = match (self.live.as_slice().first(), self.config.as_slice().first()) {
                 (None, None) => return None,
@@ -200,7 +200,7 @@ impl<'a> OpenMap<'a> {
                 (live, Some((key, config))) => {
                     let ty = self.keys.ty(&key);
                     match (live, ty) {
-                        (Some((_, live)), Some(ty)) => {
+                        (Some((_, live)), Some(ty)) if !is_leaf(types.get(ty)) => {
                             self.pending = Some(key);
                             return Some(Task {
                                 live: Some(live),

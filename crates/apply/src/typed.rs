@@ -87,7 +87,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn field(&mut self, key: &str) -> Option<&'a Field> {
         let (mut low, mut probe, mut stride) = (0, 0, 1);
         while let Some(field) = self.fields.get(probe) {
-            match field.name.as_str().cmp(key) {
+            match order_of(&field.name, key) {
                 Ordering::Less => {
                     low = probe + 1;
                     probe += stride;
@@ -102,7 +102,7 @@ impl<'a> Keys<'a> {
         }
         let high = probe.min(self.fields.len());
         let between = &self.fields[low..high];
-        match between.binary_search_by(|field| field.name.as_str().cmp(key)) {
+        match between.binary_search_by(|field| order_of(&field.name, key)) {
             Ok(at) => {
                 self.fields = &self.fields[low + at + 1..];
                 Some(&between[at])
@@ -123,6 +123,23 @@ impl<'a> Keys<'a> {
     pub(crate) fn element(&self) -> Option<TypeId> {
         self.element
     }
+}
+
+/// The bytewise order; most names differ in their first byte, which is cheap to see.
+fn order_of(left: &str, right: &str) -> Ordering {
+    match (left.as_bytes().first(), right.as_bytes().first()) {
+        (Some(first), Some(other)) if first != other => first.cmp(other),
+        _ => left.cmp(right),
+    }
+}
+
+/// Whether a value of this type is always taken whole.
+pub(crate) fn is_leaf(ty: &Type) -> bool {
+    let list = ty
+        .list
+        .as_ref()
+        .is_none_or(|list| list.topology == ListTopology::Atomic);
+    list && ty.map.as_ref().is_none_or(|map| map.atomic)
 }
 
 /// Why a list item cannot be told apart from others.

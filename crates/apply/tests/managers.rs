@@ -1,8 +1,8 @@
 //! The entries themselves: reading, printing, order, times, limits.
 
 use apply::{
-    DecodeError, FieldSet, ManagedFields, Manager, OnConflict, Operation, Style, Writer,
-    starting_managers,
+    ConvertError, DecodeError, FieldSet, ManagedFields, Manager, OnConflict, Operation, Style,
+    Typing, Versions, Writer, starting_managers,
 };
 use object::{Value, json, value};
 
@@ -409,6 +409,52 @@ fn what_the_server_decides_is_never_owned() {
     assert_eq!(
         world.set_of("a").map(FieldSet::to_fields_v1).as_deref(),
         Some(r#"{"f:metadata":{"f:generateName":{}}}"#)
+    );
+}
+
+/// A kind with a second version that cannot be reached.
+struct Unreachable(Schema);
+
+impl Versions for Unreachable {
+    fn typing(&self, _api_version: &str) -> Option<Typing<'_>> {
+        Some(self.0.typing())
+    }
+
+    fn convert(&self, _object: &Value, from: &str, to: &str) -> Result<Value, ConvertError> {
+        Err(ConvertError {
+            message: format!("no way from {from} to {to}"),
+        })
+    }
+}
+
+#[test]
+fn a_failing_conversion_costs_an_updater_nothing_and_fails_an_apply() {
+    let versions = Unreachable(Schema::parse(r#"{"fields":{"data":{"map":"string"}}}"#));
+    let other = ManagedFields::from_managers([Manager {
+        set: set(r#"{"f:data":{"f:x":{}}}"#),
+        ..manager("other", Operation::Apply, "v2", Some(1))
+    }]);
+    let live = parse(r#"{"data":{"x":"1"}}"#);
+    let new = parse(r#"{"data":{"x":"2"}}"#);
+    let managers = apply::update(Some(&live), &new, other.clone(), by("u"), 2, &versions);
+    let names: Vec<&str> = managers
+        .managers()
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["other", "u"]);
+    let refused = apply::apply(
+        Some(&live),
+        new,
+        other,
+        by("a"),
+        2,
+        OnConflict::Force,
+        &versions,
+    );
+    assert_eq!(
+        refused.map_err(|error| error.to_string()),
+        Err("no way from v1 to v2".to_owned())
     );
 }
 
