@@ -6,19 +6,25 @@
 //! `null` and empty mean the same here unless a checker says otherwise.
 
 mod apps;
+mod autoscaling;
+mod batch;
 mod check;
 mod claims;
+mod conditions;
 mod core;
 mod endpoints;
 mod events;
 pub mod meta;
+mod networking;
 mod node;
 mod pod;
 mod print;
 mod quantities;
 mod quota;
+mod rbac;
 mod read;
 mod service;
+mod smaller;
 mod storage;
 
 use object::Map;
@@ -33,10 +39,19 @@ pub(crate) fn of(group: &str, kind: &str) -> Validate {
     match group {
         "" => core_group(kind),
         "apps" => apps_group(kind),
+        "autoscaling" => autoscaling::validate,
+        "batch" => match kind {
+            "CronJob" => batch::cron_job,
+            _ => batch::job,
+        },
+        "coordination.k8s.io" => smaller::lease,
         "discovery.k8s.io" => endpoints::slice,
         "events.k8s.io" => events::validate,
         "networking.k8s.io" => networking_group(kind),
         "node.k8s.io" => node::runtime_class,
+        "policy" => smaller::disruption_budget,
+        "rbac.authorization.k8s.io" => rbac_group(kind),
+        "scheduling.k8s.io" => smaller::priority_class,
         "storage.k8s.io" => storage_group(kind),
         _ => nothing,
     }
@@ -87,6 +102,20 @@ fn apps_group(kind: &str) -> Validate {
 fn networking_group(kind: &str) -> Validate {
     match kind {
         "IPAddress" => endpoints::ip_address,
+        "Ingress" => networking::ingress,
+        "IngressClass" => networking::ingress_class,
+        "NetworkPolicy" => networking::network_policy,
+        "ServiceCIDR" => networking::service_cidr,
+        _ => nothing,
+    }
+}
+
+fn rbac_group(kind: &str) -> Validate {
+    match kind {
+        "ClusterRole" => rbac::cluster_role,
+        "ClusterRoleBinding" => rbac::cluster_role_binding,
+        "Role" => rbac::role,
+        "RoleBinding" => rbac::role_binding,
         _ => nothing,
     }
 }

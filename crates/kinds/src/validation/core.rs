@@ -178,7 +178,10 @@ pub(crate) fn namespace(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<
     let path = spec.field("finalizers");
     let finalizers = new.object_or_empty("spec").list("finalizers");
     match (old, subresource) {
-        (None, _) => {
+        (old, "") => {
+            if old.is_some() {
+                meta::again(new, false, &mut errors);
+            }
             for (_, name) in texts(finalizers) {
                 finalizer(name, &path, &mut errors);
             }
@@ -202,7 +205,7 @@ pub(crate) fn namespace(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<
                 errors.invalid(&path.field("Phase"), phase, detail);
             }
         }
-        (Some(_), _) => {}
+        _ => {}
     }
     errors
 }

@@ -6,8 +6,9 @@ use object::field::{FieldError, Path};
 use object::{Map, Value, addresses, names};
 
 use super::check::{self, Errors, Report};
+use super::meta;
+use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
-use super::{meta, print};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const ENDPOINTS_MAX: usize = 1000;
@@ -258,26 +259,51 @@ pub(crate) fn application_protocol(port: &Map, path: &Path<'_>, errors: &mut Err
 pub(crate) fn ip_address(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    let path = root.field("spec");
-    let path = path.field("parentRef");
-    let spec = new.object_or_empty("spec");
-    let name = new.object_or_empty("metadata").text("name");
-    if old.is_none() {
-        let metadata = root.field("metadata");
-        errors.each(&metadata.field("name"), name, addresses::ip(name));
+    if old.is_some() {
+        meta::again(new, false, &mut errors);
     }
-    match spec.object("parentRef") {
+    let metadata = root.field("metadata");
+    let name = new.object_or_empty("metadata").text("name");
+    errors.each(&metadata.field("name"), name, addresses::ip(name));
+    let spec = root.field("spec");
+    let path = spec.field("parentRef");
+    let parent = new.object_or_empty("spec");
+    match parent.object("parentRef") {
         None => errors.required(&path, ""),
-        Some(parent) => check::require(parent, &["resource", "name"], &path, &mut errors),
+        Some(parent) => parent_reference(parent, &path, &mut errors),
     }
     if let Some(old) = old {
-        let stored = old.object_or_empty("spec").value("parentRef");
-        if spec.value("parentRef") != stored {
-            let shown = print::print(spec.value("parentRef"), None);
-            errors.push(print::invalid_text(&path, shown, check::IMMUTABLE));
+        let now = parent.value("parentRef");
+        if !check::same(now, old.object_or_empty("spec").value("parentRef")) {
+            errors.push(print::invalid(&path, now, &PARENT, check::IMMUTABLE));
         }
     }
     errors
+}
+
+const PARENT: Shape = Shape(&[
+    Field::plain("group", "Group", "\"\""),
+    Field::plain("resource", "Resource", "\"\""),
+    Field::plain("namespace", "Namespace", "\"\""),
+    Field::plain("name", "Name", "\"\""),
+]);
+
+fn parent_reference(parent: &Map, path: &Path<'_>, errors: &mut Errors) {
+    check::optional_subdomain(parent.text("group"), &path.field("group"), errors);
+    for key in ["resource", "name"] {
+        let text = parent.text(key);
+        if text.is_empty() {
+            errors.required(&path.field(key), "");
+        } else {
+            errors.each(&path.field(key), text, names::path_segment(text));
+        }
+    }
+    let namespace = parent.text("namespace");
+    errors.each(
+        &path.field("namespace"),
+        namespace,
+        names::path_segment(namespace),
+    );
 }
 
 #[cfg(test)]

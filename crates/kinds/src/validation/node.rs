@@ -20,29 +20,27 @@ const ADDRESS: Shape = Shape(&[
     Field::plain("address", "Address", "\"\""),
 ]);
 
-/// Checks a node.
-pub(crate) fn validate(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
+/// Checks a node. A change of the node itself is checked as a new node and as a change.
+pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
     let (spec_path, status_path) = (root.field("spec"), root.field("status"));
-    let spec = new.object_or_empty("spec");
+    let (spec, status) = (new.object_or_empty("spec"), new.object_or_empty("status"));
     // Upstream reports taints under the metadata.
     let taints_path = root.field("metadata");
     let taints_path = taints_path.field("taints");
-    let status = new.object_or_empty("status");
-    if old.is_none() {
-        taints(spec.list("taints"), &taints_path, &mut errors);
+    if old.is_some() && subresource.is_empty() {
+        meta::again(new, false, &mut errors);
     }
-    for list in ["capacity", "allocatable"] {
-        let path = status_path.field(list);
-        for (name, amount) in status.object_or_empty(list).iter() {
-            quantities::amount(name, amount, &path.field(name), &mut errors);
-        }
+    if old.is_none() || subresource.is_empty() {
+        taints(spec.list("taints"), &taints_path, &mut errors);
+        amounts(status, &status_path, &mut errors);
+        pod_networks(spec, &spec_path.field("podCIDRs"), &mut errors);
     }
     let Some(old) = old else {
-        pod_networks(spec, &spec_path.field("podCIDRs"), &mut errors);
         return errors;
     };
+    amounts(status, &status_path, &mut errors);
     addresses(
         status.list("addresses"),
         &status_path.field("addresses"),
@@ -50,13 +48,12 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError>
     );
     let stored = old.object_or_empty("spec");
     let (now, before) = (spec.list("podCIDRs"), stored.list("podCIDRs"));
+    let detail = format!("node updates may not change podCIDR {ONCE_VALID}");
     if !before.is_empty() && now.len() != before.len() {
-        let detail = format!("node updates may not change podCIDR {ONCE_VALID}");
         errors.forbidden(&spec_path.field("podCIDRs"), detail);
     } else {
         for _ in before.iter().zip(now).filter(|(before, now)| before != now) {
-            let detail = format!("node updates may not change podCIDR {ONCE_VALID}");
-            errors.forbidden(&spec_path.field("podCIDRs"), detail);
+            errors.forbidden(&spec_path.field("podCIDRs"), detail.clone());
         }
     }
     let provider = stored.text("providerID");
@@ -69,6 +66,15 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError>
         errors.forbidden(&spec_path.field("externalID"), "may not be updated");
     }
     errors
+}
+
+fn amounts(status: &Map, path: &Path<'_>, errors: &mut Errors) {
+    for list in ["capacity", "allocatable"] {
+        let path = path.field(list);
+        for (name, amount) in status.object_or_empty(list).iter() {
+            quantities::amount(name, amount, &path.field(name), errors);
+        }
+    }
 }
 
 fn taints(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
@@ -120,9 +126,8 @@ fn pod_networks(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
 pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    if let Some(old) = old {
-        check::unchanged(new, old, "handler", &root, &mut errors);
-        return errors;
+    if old.is_some() {
+        meta::again(new, false, &mut errors);
     }
     let handler = new.text("handler");
     check::label(handler, &root.field("handler"), &mut errors);
@@ -145,6 +150,9 @@ pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldE
                 errors.push(error);
             }
         }
+    }
+    if let Some(old) = old {
+        check::unchanged(new, old, "handler", &root, &mut errors);
     }
     errors
 }

@@ -149,6 +149,11 @@ pub(crate) fn volume(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fie
     let root = Path::root();
     let path = root.field("spec");
     let spec = new.object_or_empty("spec");
+    if old.is_some() {
+        meta::again(new, false, &mut errors);
+        volume_spec(spec, false, &path, &mut errors);
+        meta::again(new, false, &mut errors);
+    }
     volume_spec(spec, false, &path, &mut errors);
     let Some(old) = old else {
         return errors;
@@ -307,16 +312,8 @@ fn source(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
 pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    if let Some(old) = old {
-        for key in [
-            "parameters",
-            "provisioner",
-            "reclaimPolicy",
-            "volumeBindingMode",
-        ] {
-            check::unchanged(new, old, key, &root, &mut errors);
-        }
-        return errors;
+    if old.is_some() {
+        meta::again(new, false, &mut errors);
     }
     provisioner(
         new.text("provisioner"),
@@ -337,6 +334,16 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
         &root.field("allowedTopologies"),
         &mut errors,
     );
+    if let Some(old) = old {
+        for key in [
+            "parameters",
+            "provisioner",
+            "reclaimPolicy",
+            "volumeBindingMode",
+        ] {
+            check::unchanged(new, old, key, &root, &mut errors);
+        }
+    }
     errors
 }
 
@@ -617,14 +624,8 @@ fn token_requests(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
 pub(crate) fn csi_capacity(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    if let Some(old) = old {
-        if !check::same(new.value("nodeTopology"), old.value("nodeTopology")) {
-            let path = root.field("nodeTopology");
-            let value = new.value("nodeTopology");
-            check::invalid_selector(&path, value, check::IMMUTABLE, &mut errors);
-        }
-        check::unchanged(new, old, "storageClassName", &root, &mut errors);
-        return errors;
+    if old.is_some() {
+        meta::again(new, true, &mut errors);
     }
     check::label_selector(
         new.object("nodeTopology"),
@@ -642,6 +643,14 @@ pub(crate) fn csi_capacity(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldEr
     {
         let detail = "must be greater than or equal to 0";
         errors.invalid(&root.field("capacity"), amount.to_string(), detail);
+    }
+    if let Some(old) = old {
+        if !check::same(new.value("nodeTopology"), old.value("nodeTopology")) {
+            let path = root.field("nodeTopology");
+            let value = new.value("nodeTopology");
+            check::invalid_selector(&path, value, check::IMMUTABLE, &mut errors);
+        }
+        check::unchanged(new, old, "storageClassName", &root, &mut errors);
     }
     errors
 }

@@ -1,0 +1,119 @@
+//! Cases: jobs and schedules, and what is said about them.
+
+use object::{Map, Value, value};
+
+use super::*;
+
+fn map(value: Value) -> Map {
+    value.as_object().expect("an object is a map").clone()
+}
+
+fn printed(errors: Vec<FieldError>) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn template(restart: &str) -> Value {
+    value!({"metadata": {"labels": {"controller-uid": "1", "job-name": "one",
+        "batch.kubernetes.io/controller-uid": "1", "batch.kubernetes.io/job-name": "one"}},
+        "spec": {"terminationGracePeriodSeconds": 30, "restartPolicy": restart,
+        "dnsPolicy": "ClusterFirst", "securityContext": {}, "containers": [{"name": "main",
+        "image": "img", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}]}})
+}
+
+fn one(changed: Value) -> Map {
+    let mut spec = map(
+        value!({"parallelism": 1, "completions": 1, "backoffLimit": 6,
+        "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "1"}},
+        "completionMode": "NonIndexed", "suspend": false, "template": (template("Never"))}),
+    );
+    for (key, value) in map(changed) {
+        spec.insert(key, value);
+    }
+    map(value!({"metadata": {"name": "one", "namespace": "here", "uid": "1"}, "spec": spec}))
+}
+
+#[test]
+fn a_good_job_has_no_mistake() {
+    assert_eq!(printed(job(&one(value!({})), None, "")), [""; 0]);
+    assert_eq!(
+        printed(job(&one(value!({})), Some(&one(value!({}))), "")),
+        [""; 0]
+    );
+}
+
+#[test]
+fn jobs_end_and_count() {
+    let cases: Vec<(Value, &[&str])> = vec![
+        (
+            value!({"template": (template("Always"))}),
+            &[
+                "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
+            ],
+        ),
+        (
+            value!({"completions": (-1)}),
+            &["spec.completions: Invalid value: -1: must be greater than or equal to 0"],
+        ),
+        (
+            value!({"backoffLimitPerIndex": 1}),
+            &["spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],
+        ),
+        (
+            value!({"podFailurePolicy": {"rules": [{"action": "Ignore"}]}}),
+            &[
+                "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
+            ],
+        ),
+    ];
+    for (changed, expected) in cases {
+        assert_eq!(printed(job(&one(changed), None, "")), expected);
+    }
+    let changed = one(value!({"completions": 2}));
+    assert_eq!(
+        printed(job(&changed, Some(&one(value!({}))), "")),
+        ["spec.completions: Invalid value: 2: field is immutable"]
+    );
+}
+
+#[test]
+fn schedules_are_read_as_cron_reads_them() {
+    let cases = [
+        ("*/5 * * * *", ""),
+        ("0 0 1 jan sun-sat", ""),
+        ("@every 1h30m", ""),
+        ("@hourly", ""),
+        ("often", "expected exactly 5 fields, found 1: [often]"),
+        ("70 * * * *", "end of range (70) above maximum (59): 70"),
+        (
+            "x * * * *",
+            "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            "*/0 * * * *",
+            "step of range should be a positive number: */0",
+        ),
+        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("@never", "unrecognized descriptor: @never"),
+    ];
+    for (text, expected) in cases {
+        let mut errors = Errors::new();
+        let root = Path::root();
+        schedule::validate(text, false, false, &root.field("s"), &mut errors);
+        let given: Vec<String> = errors.into_iter().map(|error| error.detail).collect();
+        assert_eq!(given.join(";"), expected, "of {text}");
+    }
+}
+
+#[test]
+fn a_cron_job_makes_good_jobs() {
+    let spec = value!({"schedule": "bad", "concurrencyPolicy": "Maybe", "jobTemplate": {"spec": {
+        "parallelism": 1, "completions": 1, "template": (template("OnFailure"))}}});
+    let new = map(value!({"metadata": {"name": "c"}, "spec": spec}));
+    assert_eq!(
+        printed(cron_job(&new, None, "")),
+        [
+            "spec.schedule: Invalid value: \"bad\": expected exactly 5 fields, found 1: [bad]",
+            "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \"Forbid\", \"Replace\"",
+        ]
+    );
+}
