@@ -5,6 +5,7 @@
 //! upstream's. The tree has been decoded and defaulted, so a value has its field's type; absent,
 //! `null` and empty mean the same here unless a checker says otherwise.
 
+mod admission;
 mod apps;
 mod autoscaling;
 mod batch;
@@ -38,6 +39,7 @@ pub type Validate = fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
 pub(crate) fn of(group: &str, kind: &str) -> Validate {
     match group {
         "" => core_group(kind),
+        "admissionregistration.k8s.io" => admission_group(kind),
         "apps" => apps_group(kind),
         "autoscaling" => autoscaling::validate,
         "batch" => match kind {
@@ -85,6 +87,16 @@ fn core_group(kind: &str) -> Validate {
         "Service" => service::validate,
         "ServiceAccount" => core::service_account,
         _ => nothing,
+    }
+}
+
+fn admission_group(kind: &str) -> Validate {
+    match kind {
+        "MutatingAdmissionPolicy" => admission::mutating_policy,
+        "MutatingAdmissionPolicyBinding" => admission::mutating_policy_binding,
+        "ValidatingAdmissionPolicy" => admission::validating_policy,
+        "ValidatingAdmissionPolicyBinding" => admission::validating_policy_binding,
+        _ => admission::webhooks,
     }
 }
 

@@ -16,9 +16,10 @@ const IMMUTABLE: &str = "field is immutable";
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Kinds whose own code does not look at how metadata changed.
-const CHECKED_ONCE: [&str; 7] = [
+const CHECKED_ONCE: [&str; 8] = [
     "CSINode",
     "EndpointSlice",
+    "FlowSchema",
     "LimitRange",
     "PersistentVolume",
     "PodDisruptionBudget",
@@ -38,10 +39,24 @@ pub fn validate_create(kind: &Kind, object: &Map) -> Vec<FieldError> {
     let metadata = object.object_or_empty("metadata");
     name(metadata, rule, &mut errors);
     common(kind.namespaced, metadata, &mut errors);
-    if !kind.custom {
+    if asks_for_domains(kind) {
         finalizers_qualified(metadata, &mut errors);
     }
     errors
+}
+
+/// Whether finalizers of the kind need a domain; some groups never asked for one.
+fn asks_for_domains(kind: &Kind) -> bool {
+    let lenient = matches!(
+        kind.group.as_str(),
+        "admissionregistration.k8s.io"
+            | "apiextensions.k8s.io"
+            | "apiregistration.k8s.io"
+            | "coordination.k8s.io"
+            | "node.k8s.io"
+            | "policy"
+    );
+    !kind.custom && !lenient
 }
 
 /// Checks the metadata of a changed object against the stored one.
@@ -55,10 +70,12 @@ pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
     name(metadata, names::name_is_path_segment, &mut errors);
     common(kind.namespaced, metadata, &mut errors);
     change(metadata, stored, &mut errors);
-    if kind.custom {
+    let once =
+        CHECKED_ONCE.contains(&kind.kind.as_str()) || kind.group == "admissionregistration.k8s.io";
+    if kind.custom || !once {
         change(metadata, stored, &mut errors);
-    } else if !CHECKED_ONCE.contains(&kind.kind.as_str()) {
-        change(metadata, stored, &mut errors);
+    }
+    if asks_for_domains(kind) && !once {
         finalizers_qualified(metadata, &mut errors);
     }
     errors
@@ -66,9 +83,13 @@ pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
 
 /// What the kinds that check the whole object on every update check again.
 pub(crate) fn again(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
-    let metadata = new.object_or_empty("metadata");
-    common(namespaced, metadata, errors);
-    finalizers_qualified(metadata, errors);
+    again_plain(new, namespaced, errors);
+    finalizers_qualified(new.object_or_empty("metadata"), errors);
+}
+
+/// The same, for the groups that let finalizers be without a domain.
+pub(crate) fn again_plain(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
+    common(namespaced, new.object_or_empty("metadata"), errors);
 }
 
 fn name(metadata: &Map, rule: names::NameRule, errors: &mut Vec<FieldError>) {
