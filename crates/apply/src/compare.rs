@@ -351,62 +351,8 @@ impl<'a> Open<'a> {
     fn next(&mut self) -> Result<Option<Visit<'a>>, Mismatch> {
         match &mut self.rest {
             Rest::Map { left, right, keys } => {
-                let (key, pair) = match (*left, *right) {
-                    ([], []) => return Ok(None),
-                    ([(key, value), rest @ ..], []) => {
-                        *left = rest;
-                        (
-                            key,
-                            Pair {
-                                left: Some(value),
-                                right: None,
-                            },
-                        )
-                    }
-                    ([], [(key, value), rest @ ..]) => {
-                        *right = rest;
-                        (
-                            key,
-                            Pair {
-                                left: None,
-                                right: Some(value),
-                            },
-                        )
-                    }
-                    ([(key, mine), left_rest @ ..], [(other, theirs), right_rest @ ..]) => {
-                        match key.as_bytes().cmp(other.as_bytes()) {
-                            Ordering::Less => {
-                                *left = left_rest;
-                                (
-                                    key,
-                                    Pair {
-                                        left: Some(mine),
-                                        right: None,
-                                    },
-                                )
-                            }
-                            Ordering::Greater => {
-                                *right = right_rest;
-                                (
-                                    other,
-                                    Pair {
-                                        left: None,
-                                        right: Some(theirs),
-                                    },
-                                )
-                            }
-                            Ordering::Equal => {
-                                (*left, *right) = (left_rest, right_rest);
-                                (
-                                    key,
-                                    Pair {
-                                        left: Some(mine),
-                                        right: Some(theirs),
-                                    },
-                                )
-                            }
-                        }
-                    }
+                let Some((key, pair)) = next_entry(left, right) else {
+                    return Ok(None);
                 };
                 let ty = keys.ty(key).ok_or(Mismatch)?;
                 Ok(Some(Visit::Descend {
@@ -422,6 +368,34 @@ impl<'a> Open<'a> {
             } => Ok(next_item(left, right, *element)),
         }
     }
+}
+
+type Entries<'a> = &'a [(Text, Value)];
+
+/// The next key in order, with its value on either side.
+fn next_entry<'a>(left: &mut Entries<'a>, right: &mut Entries<'a>) -> Option<(&'a Text, Pair<'a>)> {
+    let order = match (left.first(), right.first()) {
+        (None, None) => return None,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(left), Some(right)) => left.0.as_bytes().cmp(right.0.as_bytes()),
+    };
+    let mine = if order.is_le() {
+        left.split_off_first()
+    } else {
+        None
+    };
+    let theirs = if order.is_ge() {
+        right.split_off_first()
+    } else {
+        None
+    };
+    let (key, _) = mine.or(theirs)?;
+    let pair = Pair {
+        left: mine.map(|(_, value)| value),
+        right: theirs.map(|(_, value)| value),
+    };
+    Some((key, pair))
 }
 
 fn next_item<'a>(left: &mut Run<'a>, right: &mut Run<'a>, ty: TypeId) -> Option<Visit<'a>> {

@@ -248,7 +248,7 @@ fn is_declared(types: &Types, parent: Option<TypeId>, element: &PathElement) -> 
         .is_some_and(|map| map.field(name).is_some())
 }
 
-/// Takes an entry away that is no member and leads nowhere, with the parents that then lead nowhere.
+/// Takes an entry away that is no member and leads nowhere, and then parents that lead nowhere.
 fn drop_empty(entries: &mut Vec<Entry>, at: usize) {
     let mut at = at;
     while entries[at].size == 1 && !entries[at].member {

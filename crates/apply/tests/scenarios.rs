@@ -1,9 +1,9 @@
 //! Scenarios as data: each file of `scenarios/` is a schema and several stories.
 //!
 //! A step is `{"apply": who, "object": .., "force": true, "version": "v2"}` or the same with
-//! `update`; it may state `conflicts` (paths, in which quotes are single), `error` (the whole text),
-//! `live` (the object afterwards), `changed` and `owners`: for each manager, `name` or `name/update`,
-//! the paths it owns. Managers that are not listed must not exist.
+//! `update`. It may state `conflicts` (paths, in which quotes are single), `error` (the whole
+//! text), `live` (the object afterwards), `changed` and `owners`: for each manager, `name` or
+//! `name/update`, the paths it owns. Managers that are not listed must not exist.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
