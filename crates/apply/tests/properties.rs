@@ -238,6 +238,8 @@ proptest! {
         for _ in 0..if emptied { 2 } else { 1 } {
             world.apply(by("a"), &object, OnConflict::Force).expect("forced");
         }
+        // An object that nobody manages any more is attributed to everyone before it is applied.
+        prop_assume!(!world.managers.is_empty());
         let (live, managers) = (world.live.clone(), world.managers.clone());
         let again = world.apply(by("a"), &object, OnConflict::Refuse);
         prop_assert!(again.is_ok_and(|again| !again.changed()));
