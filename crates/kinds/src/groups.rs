@@ -36,6 +36,7 @@ pub use custom::{Status, custom_rules};
 pub fn rules(group: &str, version: &str, kind: &str) -> Rules {
     Rules {
         validate: validation::of(group, kind),
+        warnings: validation::warnings_of(group, kind),
         ..strategy_of(group, version, kind)
     }
 }

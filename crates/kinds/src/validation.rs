@@ -13,6 +13,7 @@ mod check;
 mod claims;
 mod conditions;
 mod core;
+mod definitions;
 mod endpoints;
 mod events;
 pub mod meta;
@@ -27,9 +28,13 @@ mod read;
 mod service;
 mod smaller;
 mod storage;
+mod warnings;
 
 use object::Map;
 use object::field::FieldError;
+
+pub use warnings::Warnings;
+pub(crate) use warnings::of as warnings_of;
 
 /// Reports every mistake of an object: the new one, the stored one when it is an update, and the
 /// subresource that is written (empty for the object itself).
@@ -40,6 +45,8 @@ pub(crate) fn of(group: &str, kind: &str) -> Validate {
     match group {
         "" => core_group(kind),
         "admissionregistration.k8s.io" => admission_group(kind),
+        "apiextensions.k8s.io" => definitions::definition,
+        "apiregistration.k8s.io" => definitions::api_service,
         "apps" => apps_group(kind),
         "autoscaling" => autoscaling::validate,
         "batch" => match kind {

@@ -1,0 +1,542 @@
+//! Definitions of custom resources, and the services behind aggregated APIs.
+//!
+//! What a schema may say is checked where schemas are understood; here are names, versions,
+//! subresources and conversion. Upstream lifts what all versions have in common to the top of the
+//! spec before it checks, which shows in the paths.
+
+use object::field::{FieldError, Path};
+use object::{Map, Value, names};
+
+use super::admission::webhook;
+use super::check::{self, Errors, Report};
+use super::meta;
+use super::print::{self, Field, Shape};
+use super::read::{Read, maps, texts};
+
+const WARNING_CHARACTERS_MAX: usize = 256;
+const APPROVAL: &str = "api-approved.kubernetes.io";
+const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: &[&str] = &[
+    "binary",
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+const VERSION: Shape = Shape(&[
+    Field::plain("name", "Name", "\"\""),
+    Field::plain("served", "Served", "false"),
+    Field::plain("storage", "Storage", "false"),
+    Field::plain("deprecated", "Deprecated", "false"),
+    Field::plain("deprecationWarning", "DeprecationWarning", "null"),
+    Field::plain("schema", "Schema", "null"),
+    Field::plain("subresources", "Subresources", "null"),
+    Field::plain(
+        "additionalPrinterColumns",
+        "AdditionalPrinterColumns",
+        "null",
+    ),
+    Field::plain("selectableFields", "SelectableFields", "null"),
+]);
+const LIFTED: [&str; 4] = [
+    "schema",
+    "subresources",
+    "additionalPrinterColumns",
+    "selectableFields",
+];
+
+/// Checks a definition.
+pub(crate) fn definition(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    let root = Path::root();
+    let spec = new.object_or_empty("spec");
+    let status = new.object_or_empty("status");
+    let path = root.field("spec");
+    let status_path = root.field("status");
+    let accepted = status.object_or_empty("acceptedNames");
+    if old.is_some() && subresource == "status" {
+        short_names(accepted, &status_path.field("acceptedNames"), &mut errors);
+        return errors;
+    }
+    if old.is_none() {
+        let names = spec.object_or_empty("names");
+        let wanted = format!("{}.{}", names.text("plural"), spec.text("group"));
+        let name = new.object_or_empty("metadata").text("name");
+        if name != wanted {
+            let path = root.field("metadata");
+            errors.invalid(
+                &path.field("name"),
+                name,
+                "must be spec.names.plural+\".\"+spec.group",
+            );
+        }
+    }
+    definition_spec(spec, &path, &mut errors);
+    if let Some(old) = old {
+        definition_change(spec, old, &path, &mut errors);
+    }
+    short_names(accepted, &status_path.field("acceptedNames"), &mut errors);
+    let stored = status_path.field("storedVersions");
+    stored_versions(status, spec.list("versions"), &stored, &mut errors);
+    approval(new, old, spec, &mut errors);
+    let kept = old.is_some_and(|old| old.object_or_empty("spec").flag("preserveUnknownFields"));
+    if spec.flag("preserveUnknownFields") && !kept {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                      spec.versions[*].schema instead";
+        errors.invalid(&path.field("preserveUnknownFields"), true, detail);
+    }
+    errors
+}
+
+fn definition_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let group = spec.text("group");
+    let complaints = names::dns1123_subdomain(group);
+    let at = path.field("group");
+    if group.is_empty() {
+        errors.required(&at, "");
+    } else if !complaints.is_empty() {
+        errors.invalid(&at, group, complaints.join(","));
+    } else if !group.contains('.') {
+        errors.invalid(&at, group, "should be a domain with at least one dot");
+    }
+    let scopes = ["Cluster", "Namespaced"];
+    check::choice(spec.text("scope"), &scopes, &path.field("scope"), errors);
+    versions(spec, path, errors);
+    let names = spec.object_or_empty("names");
+    let at = path.field("names");
+    check::require(
+        names,
+        &["plural", "singular", "kind", "listKind"],
+        &at,
+        errors,
+    );
+    short_names(names, &at, errors);
+    if let Some(version) = lifted(spec) {
+        if is_shared(spec, "subresources") {
+            subresources(version, &path.field("subresources"), errors);
+        }
+        if is_shared(spec, "additionalPrinterColumns") {
+            columns(version, &path.field("additionalPrinterColumns"), errors);
+        }
+    }
+    if let Some(conversion) = spec.object("conversion") {
+        check_conversion(conversion, &path.field("conversion"), errors);
+    }
+}
+
+/// The first version, if there is one, for what all versions share.
+fn lifted(spec: &Map) -> Option<&Map> {
+    spec.list("versions").first().and_then(Value::as_object)
+}
+
+/// Whether all versions say the same under this key.
+fn is_shared(spec: &Map, key: &str) -> bool {
+    let list = spec.list("versions");
+    let first = lifted(spec).map_or(&Value::Null, |version| version.value(key));
+    maps(list).all(|(_, version)| check::same(version.value(key), first))
+}
+
+fn versions(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let list = spec.list("versions");
+    let path = path.field("versions");
+    for (index, version) in maps(list) {
+        if !version.object_or_empty("schema").has("openAPIV3Schema") {
+            let path = path.index(index);
+            errors.required(&path.field("schema").field("openAPIV3Schema"), "");
+        }
+    }
+    for (index, version) in maps(list) {
+        let path = path.index(index);
+        let name = version.text("name");
+        let complaints = names::dns1035_label(name);
+        if !complaints.is_empty() {
+            errors.invalid(&path.field("name"), name, complaints.join(","));
+        }
+        deprecation_warning(version, &path.field("deprecationWarning"), errors);
+        if !is_shared(spec, "subresources") {
+            subresources(version, &path.field("subresources"), errors);
+        }
+        if !is_shared(spec, "additionalPrinterColumns") {
+            columns(version, &path.field("additionalPrinterColumns"), errors);
+        }
+    }
+    let mut shown = spec.value("versions").clone();
+    for version in shown.as_array_mut().into_iter().flatten() {
+        if let Some(version) = version.as_object_mut() {
+            version.retain(|key, _| !LIFTED.contains(&key) || !is_shared(spec, key));
+        }
+    }
+    let twice = maps(list).any(|(index, version)| {
+        maps(&list[..index]).any(|(_, other)| other.text("name") == version.text("name"))
+    });
+    if twice {
+        let detail = "must contain unique version names";
+        errors.push(print::invalid(&path, &shown, &VERSION, detail));
+    }
+    if maps(list)
+        .filter(|(_, version)| version.flag("storage"))
+        .count()
+        != 1
+    {
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(print::invalid(&path, &shown, &VERSION, detail));
+    }
+}
+
+fn deprecation_warning(version: &Map, path: &Path<'_>, errors: &mut Errors) {
+    if !version.has("deprecationWarning") {
+        return;
+    }
+    let text = version.text("deprecationWarning");
+    if !version.flag("deprecated") {
+        errors.invalid(path, text, "can only be set for deprecated versions");
+        return;
+    }
+    if text.len() > WARNING_CHARACTERS_MAX {
+        errors.invalid(path, text, "must be <= 256 characters long");
+    }
+    if text.is_empty() {
+        errors.invalid(path, text, "must not be an empty string");
+    }
+    let odd = text
+        .char_indices()
+        .find(|(_, it)| !object::field::is_printable(*it));
+    if let Some((index, _)) = odd {
+        let detail = format!(
+            "must only contain printable UTF-8 characters; non-printable character found at \
+             index {index}"
+        );
+        errors.invalid(path, text, detail);
+    }
+}
+
+fn short_names(given: &Map, path: &Path<'_>, errors: &mut Errors) {
+    for (key, prefix) in [
+        ("plural", ""),
+        ("singular", ""),
+        ("kind", "may have mixed case, but should otherwise match: "),
+        (
+            "listKind",
+            "may have mixed case, but should otherwise match: ",
+        ),
+    ] {
+        let text = given.text(key);
+        let complaints = if prefix.is_empty() {
+            names::dns1035_label(text)
+        } else {
+            names::dns1035_label(&text.to_lowercase())
+        };
+        if !text.is_empty() && !complaints.is_empty() {
+            let detail = format!("{prefix}{}", complaints.join(","));
+            errors.invalid(&path.field(key), text, detail);
+        }
+    }
+    let each = |key: &str, errors: &mut Errors| {
+        let path = path.field(key);
+        for (index, text) in texts(given.list(key)) {
+            let complaints = names::dns1035_label(text);
+            if !complaints.is_empty() {
+                errors.invalid(&path.index(index), text, complaints.join(","));
+            }
+        }
+    };
+    each("shortNames", errors);
+    let kind = given.text("kind");
+    if !kind.is_empty() && kind == given.text("listKind") {
+        let detail = "kind and listKind may not be the same";
+        errors.invalid(&path.field("listKind"), kind, detail);
+    }
+    each("categories", errors);
+}
+
+fn subresources(version: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let Some(scale) = version.object_or_empty("subresources").object("scale") else {
+        return;
+    };
+    for (key, start) in [
+        ("specReplicasPath", ".spec."),
+        ("statusReplicasPath", ".status."),
+    ] {
+        let shown = format!("scale.{key}");
+        let at = path.field(&shown);
+        let text = scale.text(key);
+        if text.is_empty() {
+            errors.required(&at, "");
+        } else if !text.starts_with('.') {
+            errors.invalid(&at, text, "must be a simple json path starting with .");
+        } else if !text.starts_with(start) {
+            let under = start.trim_end_matches('.');
+            errors.invalid(&at, text, format!("should be a json path under {under}"));
+        }
+    }
+    let text = scale.text("labelSelectorPath");
+    let at = path.field("scale.labelSelectorPath");
+    if text.is_empty() {
+        return;
+    }
+    if !text.starts_with('.') {
+        errors.invalid(&at, text, "must be a simple json path starting with .");
+    } else if !text.starts_with(".spec.") && !text.starts_with(".status.") {
+        errors.invalid(
+            &at,
+            text,
+            "should be a json path under either .spec or .status",
+        );
+    }
+}
+
+fn columns(version: &Map, path: &Path<'_>, errors: &mut Errors) {
+    for (index, column) in maps(version.list("additionalPrinterColumns")) {
+        let path = path.index(index);
+        check::require(column, &["name"], &path, errors);
+        let kind = column.text("type");
+        let kinds = format!("must be one of {}", COLUMN_TYPES.join(","));
+        if kind.is_empty() {
+            errors.required(&path.field("type"), &kinds);
+        } else if !COLUMN_TYPES.contains(&kind) {
+            errors.invalid(&path.field("type"), kind, kinds);
+        }
+        let format = column.text("format");
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
+            errors.invalid(&path.field("format"), format, detail);
+        }
+        let json_path = column.text("jsonPath");
+        if json_path.is_empty() {
+            errors.required(&path.field("JSONPath"), "");
+        } else if !json_path.starts_with('.') {
+            let detail = "must be a simple json path starting with .";
+            errors.invalid(&path.field("JSONPath"), json_path, detail);
+        }
+    }
+}
+
+/// Inside, the webhook's parts lie beside the strategy.
+fn check_conversion(conversion: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let strategy = conversion.text("strategy");
+    check::choice(
+        strategy,
+        &["None", "Webhook"],
+        &path.field("strategy"),
+        errors,
+    );
+    let hook = conversion.object("webhook");
+    let at = path.field("webhookClientConfig");
+    if strategy != "Webhook" {
+        if hook.is_some() {
+            let detail = "should not be set when strategy is not set to Webhook";
+            errors.forbidden(&at, detail);
+        }
+        return;
+    }
+    let empty = Map::new();
+    let hook = hook.unwrap_or(&empty);
+    match hook.object("clientConfig") {
+        None => errors.required(&at, "required when strategy is set to Webhook"),
+        Some(config) => webhook::client_config(config, &at, errors),
+    }
+    let list = hook.list("conversionReviewVersions");
+    let at = path.field("conversionReviewVersions");
+    if list.is_empty() {
+        errors.required(&at, "");
+        return;
+    }
+    webhook::review_versions(list, &at, errors);
+    if !texts(list).any(|(_, version)| matches!(version, "v1" | "v1beta1")) {
+        let detail = "must include at least one of v1, v1beta1";
+        errors.invalid_value(&at, hook.value("conversionReviewVersions"), detail);
+    }
+}
+
+fn definition_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let stored = old.object_or_empty("spec");
+    let conditions = old.object_or_empty("status").list("conditions");
+    let established = maps(conditions)
+        .any(|(_, it)| it.text("type") == "Established" && it.text("status") == "True");
+    let (names, stored_names) = (
+        spec.object_or_empty("names"),
+        stored.object_or_empty("names"),
+    );
+    let names_path = path.field("names");
+    if established {
+        check::unchanged(spec, stored, "scope", path, errors);
+        check::unchanged(names, stored_names, "kind", &names_path, errors);
+    }
+    check::unchanged(spec, stored, "group", path, errors);
+    check::unchanged(names, stored_names, "plural", &names_path, errors);
+}
+
+fn stored_versions(status: &Map, versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    let stored = status.list("storedVersions");
+    let all = status.value("storedVersions");
+    if stored.is_empty() {
+        errors.invalid_value(path, all, "must have at least one stored version");
+        return;
+    }
+    for (_, version) in maps(versions).filter(|(_, version)| version.flag("storage")) {
+        let name = version.text("name");
+        if !texts(stored).any(|(_, it)| it == name) {
+            errors.invalid_value(path, all, format!("must have the storage version {name}"));
+        }
+    }
+    for (index, name) in texts(stored) {
+        if maps(versions).any(|(_, version)| version.text("name") == name) {
+            continue;
+        }
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must \
+             remain in spec.versions until a storage migration ensures no data remains persisted \
+             in {name} and removes {name} from status.storedVersions"
+        );
+        errors.invalid(&path.index(index), name, detail);
+    }
+}
+
+/// Whether a definition in a protected group says who approved it.
+#[derive(PartialEq, Eq)]
+enum Approval {
+    Given,
+    Missing,
+    Wrong,
+}
+
+fn approval_of(object: &Map) -> Approval {
+    let text = object
+        .object_or_empty("metadata")
+        .object_or_empty("annotations")
+        .text(APPROVAL);
+    let is_url = text.split_once("://").is_some_and(|(scheme, rest)| {
+        !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/')
+    });
+    match text {
+        "" => Approval::Missing,
+        _ if text.starts_with("unapproved") || is_url => Approval::Given,
+        _ => Approval::Wrong,
+    }
+}
+
+fn approval(new: &Map, old: Option<&Map>, spec: &Map, errors: &mut Errors) {
+    let group = spec.text("group");
+    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
+        group
+            .strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    let state = approval_of(new);
+    if !is_protected || old.is_some_and(|old| approval_of(old) == state) {
+        return;
+    }
+    let root = Path::root();
+    let path = root.field("metadata");
+    let path = path.field("annotations");
+    let path = path.key(APPROVAL);
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    match state {
+        Approval::Given => {}
+        Approval::Missing => {
+            let detail =
+                format!("protected groups must have approval annotation \"{APPROVAL}\", {see}");
+            errors.required(&path, &detail);
+        }
+        Approval::Wrong => {
+            let annotations = new
+                .object_or_empty("metadata")
+                .object_or_empty("annotations");
+            let detail = format!(
+                "protected groups must have approval annotation \"{APPROVAL}\" with either a URL \
+                 or a reason starting with \"unapproved\", {see}"
+            );
+            errors.invalid(&path, annotations.text(APPROVAL), detail);
+        }
+    }
+}
+
+/// Checks who serves a version of a group.
+pub(crate) fn api_service(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    let root = Path::root();
+    if old.is_some() && subresource == "status" {
+        let path = root.field("status");
+        let path = path.field("conditions");
+        for (index, condition) in maps(new.object_or_empty("status").list("conditions")) {
+            let states = ["True", "False", "Unknown"];
+            let path = path.index(index);
+            let state = condition.text("status");
+            check::choice_or_empty(state, &states, &path.field("status"), &mut errors);
+        }
+        return errors;
+    }
+    if old.is_some() {
+        meta::again_plain(new, false, &mut errors);
+    }
+    let spec = new.object_or_empty("spec");
+    let path = root.field("spec");
+    let (group, version) = (spec.text("group"), spec.text("version"));
+    let (name, wanted) = (
+        new.object_or_empty("metadata").text("name"),
+        format!("{version}.{group}"),
+    );
+    if name != wanted {
+        let path = root.field("metadata");
+        let detail = format!(
+            "must be `spec.version+\".\"+spec.group`: {}",
+            object::field::quote(&wanted)
+        );
+        errors.invalid(&path.field("name"), name, detail);
+    }
+    if group.is_empty() && version != "v1" {
+        let detail = "only v1 may have an empty group and it better be legacy kube";
+        errors.required(&path.field("group"), detail);
+    }
+    check::optional_subdomain(group, &path.field("group"), &mut errors);
+    errors.each(
+        &path.field("version"),
+        version,
+        names::dns1035_label(version),
+    );
+    for (key, limit) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
+        let number = spec.int(key).unwrap_or_default();
+        if number <= 0 || number > limit {
+            let detail = format!("must be positive and less than {limit}");
+            errors.invalid(&path.field(key), number, detail);
+        }
+    }
+    served_by(spec, &path, &mut errors);
+    errors
+}
+
+fn served_by(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let bundle = spec.text("caBundle");
+    let insecure = spec.flag("insecureSkipTLSVerify");
+    let Some(service) = spec.object("service") else {
+        if !bundle.is_empty() {
+            let bytes = bundle.len() / 4 * 3 - bundle.bytes().filter(|it| *it == b'=').count();
+            let detail = "local APIServices may not have a caBundle";
+            errors.invalid(&path.field("caBundle"), format!("{bytes} bytes"), detail);
+        }
+        if insecure {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.invalid(&path.field("insecureSkipTLSVerify"), true, detail);
+        }
+        return;
+    };
+    let at = path.field("service");
+    check::require(service, &["namespace", "name"], &at, errors);
+    let port = service.int("port").unwrap_or_default();
+    let complaints = names::port_number(port);
+    if !complaints.is_empty() {
+        let detail = format!("port is not valid: {}", complaints.join(", "));
+        errors.invalid(&at.field("port"), port, detail);
+    }
+    if insecure && !bundle.is_empty() {
+        let detail = "may not be true if caBundle is present";
+        errors.invalid(&path.field("insecureSkipTLSVerify"), true, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests;

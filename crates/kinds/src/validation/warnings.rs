@@ -1,0 +1,304 @@
+//! Advice about objects that are valid: what is deprecated, ignored or surprising.
+//!
+//! Contract: `pkg/api/*/warnings.go` and the strategies of kube-apiserver. A write that changes
+//! nothing that is looked at here gives no advice, as a write through `/status` must not.
+
+mod pod;
+
+use object::field::{Path, quote};
+use object::quantity::Quantity;
+use object::{Map, Value, names};
+
+use super::check;
+use super::read::{Read, maps};
+
+/// Advice about an object, given the stored one when it is an update.
+pub type Warnings = fn(new: &Map, old: Option<&Map>) -> Vec<String>;
+
+const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+
+/// What is advised about a kind.
+pub(crate) fn of(group: &str, kind: &str) -> Warnings {
+    match (group, kind) {
+        ("", "Pod") => of_pod,
+        ("", "PodTemplate") => |new, old| {
+            let mut warnings = Vec::new();
+            let root = Path::root();
+            template(new, old, &root.field("template"), &mut warnings);
+            warnings
+        },
+        ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController") => |new, old| {
+            let mut warnings = Vec::new();
+            surprising_name(new, old, &mut warnings);
+            spec_template(new, old, &mut warnings);
+            warnings
+        },
+        ("apps", "DaemonSet") => |new, old| {
+            let mut warnings = Vec::new();
+            spec_template(new, old, &mut warnings);
+            warnings
+        },
+        ("apps", "StatefulSet") => stateful_set,
+        ("batch", "Job") => |new, old| {
+            let mut warnings = Vec::new();
+            surprising_name(new, old, &mut warnings);
+            spec_template(new, old, &mut warnings);
+            warnings
+        },
+        ("batch", "CronJob") => cron_job,
+        ("", "Service") => service,
+        ("", "PersistentVolumeClaim") => claim,
+        ("networking.k8s.io", "Ingress") => ingress,
+        ("storage.k8s.io", "StorageClass") => storage_class,
+        _ => |_, _| Vec::new(),
+    }
+}
+
+fn of_pod(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_some_and(|old| !changed(new, old)) {
+        return warnings;
+    }
+    let name = new.object_or_empty("metadata").text("name");
+    if old.is_none() {
+        pod::app_armor(new, &mut warnings);
+        let complaints = names::dns1123_label(name);
+        if !complaints.is_empty() {
+            warnings.push(format!(
+                "metadata.name: this is used in the Pod's hostname, which can result in \
+                 surprising behavior; a DNS label is recommended: [{}]",
+                complaints.join(" ")
+            ));
+        }
+    }
+    pod::warnings(new, None, &mut warnings);
+    warnings
+}
+
+fn changed(new: &Map, old: &Map) -> bool {
+    let annotations = |object: &Map| {
+        object
+            .object_or_empty("metadata")
+            .value("annotations")
+            .clone()
+    };
+    !check::same(new.value("spec"), old.value("spec"))
+        || !check::same(&annotations(new), &annotations(old))
+}
+
+fn surprising_name(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
+    let complaints = names::dns1123_label(new.object_or_empty("metadata").text("name"));
+    if old.is_none() && !complaints.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in \
+             surprising behavior; a DNS label is recommended: [{}]",
+            complaints.join(" ")
+        ));
+    }
+}
+
+fn spec_template(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
+    if old.is_some_and(|old| check::same(new.value("spec"), old.value("spec"))) {
+        return;
+    }
+    let root = Path::root();
+    let path = root.field("spec");
+    let spec = new.object_or_empty("spec");
+    pod::warnings(
+        spec.object_or_empty("template"),
+        Some(&path.field("template")),
+        warnings,
+    );
+}
+
+fn template(new: &Map, old: Option<&Map>, path: &Path<'_>, warnings: &mut Vec<String>) {
+    if old.is_some_and(|old| check::same(new.value("template"), old.value("template"))) {
+        return;
+    }
+    pod::warnings(new.object_or_empty("template"), Some(path), warnings);
+}
+
+fn stateful_set(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    spec_template(new, old, &mut warnings);
+    if old.is_some_and(|old| check::same(new.value("spec"), old.value("spec"))) {
+        return warnings;
+    }
+    let root = Path::root();
+    let path = root.field("spec");
+    let spec = new.object_or_empty("spec");
+    let claims = path.field("volumeClaimTemplates");
+    for (index, claim) in maps(spec.list("volumeClaimTemplates")) {
+        claim_spec(
+            claim.object_or_empty("spec"),
+            &claims.index(index),
+            &mut warnings,
+        );
+    }
+    if spec
+        .int("revisionHistoryLimit")
+        .is_some_and(|limit| limit < 0)
+    {
+        warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a \
+             value >= 0 is recommended"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn cron_job(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    surprising_name(new, old, &mut warnings);
+    let root = Path::root();
+    let path = root.field("spec");
+    let path = path.field("jobTemplate");
+    let path = path.field("spec");
+    let spec = new.object_or_empty("spec");
+    let job = spec.object_or_empty("jobTemplate").object_or_empty("spec");
+    if old.is_none_or(|old| !check::same(new.value("spec"), old.value("spec"))) {
+        let template = job.object_or_empty("template");
+        pod::warnings(template, Some(&path.field("template")), &mut warnings);
+    }
+    warnings
+}
+
+fn service(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_some_and(|old| !changed(new, old)) {
+        return warnings;
+    }
+    let spec = new.object_or_empty("spec");
+    let annotations = new
+        .object_or_empty("metadata")
+        .object_or_empty("annotations");
+    if annotations.contains_key(TOPOLOGY_HINTS) {
+        warnings.push(format!(
+            "annotation {TOPOLOGY_HINTS} is deprecated, please use \
+             service.kubernetes.io/topology-mode instead"
+        ));
+    }
+    let headless = matches!(spec.list("clusterIPs"), [only] if only.as_str() == Some("None"));
+    let has_external = !spec.list("externalIPs").is_empty();
+    let named = spec.text("type") == "ExternalName";
+    let mut advise = |holds: bool, text: &str| {
+        if holds {
+            warnings.push(text.to_owned());
+        }
+    };
+    advise(
+        headless && !spec.text("loadBalancerIP").is_empty(),
+        "spec.loadBalancerIP is ignored for headless services",
+    );
+    advise(
+        headless && has_external,
+        "spec.externalIPs is ignored for headless services",
+    );
+    advise(
+        headless && spec.text("sessionAffinity") != "None",
+        "spec.SessionAffinity is ignored for headless services",
+    );
+    advise(
+        has_external && !headless && !named,
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+    );
+    advise(
+        named && has_external,
+        "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+    );
+    advise(
+        !named && !spec.text("externalName").is_empty(),
+        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+    );
+    advise(
+        spec.text("trafficDistribution") == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
+    warnings
+}
+
+fn claim(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_some_and(|old| !changed(new, old)) {
+        return warnings;
+    }
+    let annotations = new
+        .object_or_empty("metadata")
+        .object_or_empty("annotations");
+    if annotations.contains_key(STORAGE_CLASS) {
+        warnings.push(format!(
+            "metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use \
+             \"storageClassName\" attribute instead"
+        ));
+    }
+    let root = Path::root();
+    claim_spec(
+        new.object_or_empty("spec"),
+        &root.field("spec"),
+        &mut warnings,
+    );
+    warnings
+}
+
+/// Advice about the amounts of a claim.
+fn claim_spec(spec: &Map, path: &Path<'_>, warnings: &mut Vec<String>) {
+    let resources = spec.object_or_empty("resources");
+    let path = path.field("resources");
+    for list in ["requests", "limits"] {
+        let amounts = resources.object_or_empty(list);
+        fraction(
+            amounts.get("storage"),
+            &path.field(list).key("storage"),
+            warnings,
+        );
+    }
+}
+
+/// Bytes do not come in parts.
+fn fraction(amount: Option<&Value>, path: &Path<'_>, warnings: &mut Vec<String>) {
+    let Some(Ok(amount)) = amount.map(Quantity::from_value) else {
+        return;
+    };
+    if amount.milli_value() % 1000 != 0 {
+        let amount = quote(&amount.to_string());
+        warnings.push(format!(
+            "{path}: fractional byte value {amount} is invalid, must be an integer"
+        ));
+    }
+}
+
+fn ingress(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let annotations = new
+        .object_or_empty("metadata")
+        .object_or_empty("annotations");
+    let mut warnings = Vec::new();
+    if old.is_none() && annotations.contains_key(INGRESS_CLASS) {
+        let key = quote(INGRESS_CLASS);
+        warnings.push(format!(
+            "annotation {key} is deprecated, please use 'spec.ingressClassName' instead"
+        ));
+    }
+    warnings
+}
+
+fn storage_class(new: &Map, _: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let root = Path::root();
+    let path = root.field("allowedTopologies");
+    for (index, term) in maps(new.list("allowedTopologies")) {
+        let path = path.index(index);
+        let path = path.field("matchLabelExpressions");
+        for (index, expression) in maps(term.list("matchLabelExpressions")) {
+            if let Some(message) = pod::deprecated_label(expression.text("key")) {
+                warnings.push(format!("{}: {message}", path.index(index).field("key")));
+            }
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests;
