@@ -14,8 +14,10 @@ mod claims;
 mod conditions;
 mod core;
 mod definitions;
+mod devices;
 mod endpoints;
 mod events;
+mod flow;
 pub mod meta;
 mod networking;
 mod node;
@@ -25,6 +27,8 @@ mod quantities;
 mod quota;
 mod rbac;
 mod read;
+mod requests;
+mod reviews;
 mod service;
 mod smaller;
 mod storage;
@@ -33,6 +37,7 @@ mod warnings;
 use object::Map;
 use object::field::FieldError;
 
+pub use reviews::token_request;
 pub use warnings::Warnings;
 pub(crate) use warnings::of as warnings_of;
 
@@ -48,18 +53,25 @@ pub(crate) fn of(group: &str, kind: &str) -> Validate {
         "apiextensions.k8s.io" => definitions::definition,
         "apiregistration.k8s.io" => definitions::api_service,
         "apps" => apps_group(kind),
+        "authorization.k8s.io" => authorization_group(kind),
         "autoscaling" => autoscaling::validate,
         "batch" => match kind {
             "CronJob" => batch::cron_job,
             _ => batch::job,
         },
+        "certificates.k8s.io" => requests::validate,
         "coordination.k8s.io" => smaller::lease,
         "discovery.k8s.io" => endpoints::slice,
         "events.k8s.io" => events::validate,
+        "flowcontrol.apiserver.k8s.io" => match kind {
+            "FlowSchema" => flow::schema,
+            _ => flow::level,
+        },
         "networking.k8s.io" => networking_group(kind),
         "node.k8s.io" => node::runtime_class,
         "policy" => smaller::disruption_budget,
         "rbac.authorization.k8s.io" => rbac_group(kind),
+        "resource.k8s.io" => resource_group(kind),
         "scheduling.k8s.io" => smaller::priority_class,
         "storage.k8s.io" => storage_group(kind),
         _ => nothing,
@@ -135,6 +147,25 @@ fn rbac_group(kind: &str) -> Validate {
         "ClusterRoleBinding" => rbac::cluster_role_binding,
         "Role" => rbac::role,
         "RoleBinding" => rbac::role_binding,
+        _ => nothing,
+    }
+}
+
+fn authorization_group(kind: &str) -> Validate {
+    match kind {
+        "LocalSubjectAccessReview" => |new, _, _| reviews::access("LocalSubjectAccessReview", new),
+        "SelfSubjectAccessReview" => |new, _, _| reviews::access("SelfSubjectAccessReview", new),
+        "SubjectAccessReview" => |new, _, _| reviews::access("SubjectAccessReview", new),
+        _ => nothing,
+    }
+}
+
+fn resource_group(kind: &str) -> Validate {
+    match kind {
+        "DeviceClass" => devices::class,
+        "ResourceClaim" => devices::claim,
+        "ResourceClaimTemplate" => devices::claim_template,
+        "ResourceSlice" => devices::slice,
         _ => nothing,
     }
 }
