@@ -3,35 +3,74 @@
 //! Plugins run in the order in which [`Chain`] calls them, and each can be switched off by its
 //! upstream name.
 
-use object::{Map, Value};
+mod default_classes;
+mod lookup;
+mod nodes;
+mod priority;
+mod protection;
+mod service_account;
+mod tolerations;
+
+use object::Map;
 
 use crate::error::{Cause, Error, Subject};
 use crate::meta::{meta, meta_text};
 use crate::{Request, Resources, subject};
 
+
 /// Namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// A plugin of the chain, in upstream's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plugin {
+    NamespaceLifecycle,
+    ServiceAccount,
+    TaintNodesByCondition,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    StorageObjectInUseProtection,
+    DefaultIngressClass,
+}
 
 /// The plugins that are switched on.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    namespace_lifecycle: bool,
+    /// One flag a plugin, in the order of [`Chain::PLUGINS`].
+    on: [bool; Chain::PLUGINS.len()],
 }
 
 impl Default for Chain {
     fn default() -> Chain {
-        Chain { namespace_lifecycle: true }
+        Chain::without(&[])
     }
 }
 
 impl Chain {
     /// The names of all plugins.
-    pub const PLUGINS: &[&str] = &["NamespaceLifecycle"];
+    pub const PLUGINS: &[&str] = &[
+        "NamespaceLifecycle",
+        "ServiceAccount",
+        "TaintNodesByCondition",
+        "Priority",
+        "DefaultTolerationSeconds",
+        "DefaultStorageClass",
+        "StorageObjectInUseProtection",
+        "DefaultIngressClass",
+    ];
 
     /// Every plugin but these.
     pub fn without(disabled: &[String]) -> Chain {
-        let on = |name: &str| !disabled.iter().any(|disabled| disabled == name);
-        Chain { namespace_lifecycle: on("NamespaceLifecycle") }
+        let mut on = [true; Chain::PLUGINS.len()];
+        for (flag, name) in on.iter_mut().zip(Chain::PLUGINS) {
+            *flag = !disabled.iter().any(|disabled| disabled == name);
+        }
+        Chain { on }
+    }
+
+    fn has(&self, plugin: Plugin) -> bool {
+        self.on[plugin as usize]
     }
 
     /// Plugins that may change the object; `old` is the stored one when it is an update.
@@ -42,8 +81,29 @@ impl Chain {
         object: &mut Map,
         old: Option<&Map>,
     ) -> Result<(), Error> {
-        if self.namespace_lifecycle && request.kind.namespaced {
+        if self.has(Plugin::NamespaceLifecycle) && request.kind.namespaced {
             check_namespace(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::ServiceAccount) {
+            service_account::mutate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::TaintNodesByCondition) {
+            nodes::taint_new(request, object, old);
+        }
+        if self.has(Plugin::Priority) {
+            priority::mutate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::DefaultTolerationSeconds) {
+            tolerations::mutate(request, object);
+        }
+        if self.has(Plugin::DefaultStorageClass) {
+            default_classes::storage(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::StorageObjectInUseProtection) {
+            protection::mutate(request, object, old);
+        }
+        if self.has(Plugin::DefaultIngressClass) {
+            default_classes::ingress(resources, request, object, old).await?;
         }
         Ok(())
     }
@@ -51,11 +111,14 @@ impl Chain {
     /// Plugins that only look.
     pub(crate) async fn validate(
         &self,
-        _resources: &Resources,
-        _request: &Request<'_>,
-        _object: &Map,
-        _old: Option<&Map>,
+        resources: &Resources,
+        request: &Request<'_>,
+        object: &Map,
+        old: Option<&Map>,
     ) -> Result<(), Error> {
+        if self.has(Plugin::Priority) {
+            priority::validate(resources, request, object, old).await?;
+        }
         Ok(())
     }
 
@@ -67,7 +130,7 @@ impl Chain {
         _object: &Map,
     ) -> Result<(), Error> {
         let namespace = request.kind.resource == "namespaces" && request.kind.group.is_empty();
-        if self.namespace_lifecycle && namespace && IMMORTAL_NAMESPACES.contains(&request.name) {
+        if self.has(Plugin::NamespaceLifecycle) && namespace && IMMORTAL_NAMESPACES.contains(&request.name) {
             return Err(Error::Forbidden {
                 subject: subject(request.kind, request.name),
                 detail: "this namespace may not be deleted".to_owned(),
@@ -99,14 +162,9 @@ async fn check_namespace(
     if old.is_some() || !terminating {
         return Ok(());
     }
-    let name = match (meta_text(object, "name"), meta_text(object, "generateName")) {
-        ("", "") => "Unknown",
-        ("", base) => base,
-        (name, _) => name,
-    };
     let namespace = request.namespace;
     Err(Error::Forbidden {
-        subject: subject(request.kind, name),
+        subject: refused_subject(request, object),
         detail: format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         ),
@@ -118,21 +176,32 @@ async fn check_namespace(
     })
 }
 
+/// Whether a request is about the objects of a resource themselves, not about a subresource.
+fn is_about(request: &Request<'_>, group: &str, resource: &str) -> bool {
+    request.subresource.is_empty()
+        && request.kind.resource == resource
+        && request.kind.group == group
+}
+
+/// The object of a request as refusals name it.
+fn refused_subject(request: &Request<'_>, object: &Map) -> Subject {
+    let name = match (meta_text(object, "name"), meta_text(object, "generateName")) {
+        ("", "") => "Unknown",
+        ("", base) => base,
+        (name, _) => name,
+    };
+    subject(request.kind, name)
+}
+
+/// The refusal of a plugin.
+fn forbidden(request: &Request<'_>, object: &Map, detail: String) -> Error {
+    let subject = refused_subject(request, object);
+    Error::Forbidden { subject, detail, causes: Vec::new() }
+}
+
 impl Resources {
     /// A namespace, if it exists.
     async fn namespace(&self, name: &str) -> Result<Option<Map>, Error> {
-        let kind = self.catalogue.resource("", "v1", "namespaces");
-        let kind = kind.expect("namespaces are built in");
-        match self.get(kind, "", name, None).await {
-            Ok(record) => {
-                let live = self.take_apart(kind, record)?;
-                match live.object {
-                    Value::Object(namespace) => Ok(Some(namespace)),
-                    _ => Ok(None),
-                }
-            }
-            Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.find(("", "v1", "namespaces"), "", name).await
     }
 }

@@ -1,0 +1,118 @@
+//! A server's objects in memory, and requests in few words.
+
+use std::sync::Arc;
+
+use auth::User;
+use object::{Map, Value, json};
+use resources::admission::Chain;
+use resources::body::{Body, Media};
+use resources::options::{DeleteOptions, WriteOptions};
+use resources::record::Stored;
+use resources::{Deleted, Error, PatchType, Request, Resources, Written, WrittenObject};
+use store::{FalseClock, Options, Store};
+
+/// Objects with the bootstrap's, and every plugin but those named.
+pub(crate) async fn server_without(plugins: &[&str]) -> Resources {
+    let disabled: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
+    let clock = Arc::new(FalseClock::new(1_700_000_000_000));
+    let store = Store::memory(Options { clock: clock.clone(), ..Options::default() });
+    let resources = Resources::new(store, clock, Chain::without(&disabled));
+    let address = "127.0.0.1:6443".parse().expect("an address");
+    resources.bootstrap(address).await.expect("the bootstrap works");
+    resources
+}
+
+/// Objects without the plugin that wants a controller to make service accounts.
+pub(crate) async fn server() -> Resources {
+    server_without(&["ServiceAccount"]).await
+}
+
+/// A request in the namespace `default`.
+pub(crate) struct Ask<'a> {
+    pub(crate) resources: &'a Resources,
+    pub(crate) group: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) user: User,
+    pub(crate) dry_run: bool,
+}
+
+impl<'a> Ask<'a> {
+    /// About a collection of the group's version 1.
+    pub(crate) fn new(resources: &'a Resources, group: &'a str, resource: &'a str) -> Ask<'a> {
+        let user = User::authenticated("admin", "admin", &["system:masters"]);
+        Ask { resources, group, resource, name: "", subresource: "", user, dry_run: false }
+    }
+
+    pub(crate) fn named(self, name: &'a str) -> Ask<'a> {
+        Ask { name, ..self }
+    }
+
+    pub(crate) fn under(self, subresource: &'a str) -> Ask<'a> {
+        Ask { subresource, ..self }
+    }
+
+    pub(crate) fn dry(self) -> Ask<'a> {
+        Ask { dry_run: true, ..self }
+    }
+
+    pub(crate) async fn create(&self, object: Value) -> Result<Value, Error> {
+        let options = self.options();
+        self.shown(self.resources.create(&self.request(&options), &body(object)).await)
+    }
+
+    pub(crate) async fn update(&self, object: Value) -> Result<Value, Error> {
+        let options = self.options();
+        self.shown(self.resources.update(&self.request(&options), &body(object)).await)
+    }
+
+    pub(crate) async fn merge(&self, patch: Value) -> Result<Value, Error> {
+        let options = self.options();
+        let request = self.request(&options);
+        self.shown(self.resources.patch(&request, PatchType::Merge, &body(patch)).await)
+    }
+
+    pub(crate) async fn delete(&self) -> Result<Deleted, Error> {
+        let options = self.options();
+        let delete = DeleteOptions { dry_run: self.dry_run, ..DeleteOptions::default() };
+        self.resources.delete(&self.request(&options), &delete).await
+    }
+
+    fn options(&self) -> WriteOptions {
+        WriteOptions { manager: "tester".into(), dry_run: self.dry_run, ..WriteOptions::default() }
+    }
+
+    fn request<'r>(&'r self, options: &'r WriteOptions) -> Request<'r> {
+        let kind = self.resources.catalogue().resource(self.group, "v1", self.resource);
+        let kind = kind.expect("the kind is built in");
+        Request {
+            kind,
+            namespace: if kind.namespaced { "default" } else { "" },
+            name: self.name,
+            subresource: self.subresource,
+            user: &self.user,
+            options,
+        }
+    }
+
+    fn shown(&self, written: Result<Written, Error>) -> Result<Value, Error> {
+        written.map(|written| match written.object {
+            WrittenObject::Virtual(object) => Value::Object(object),
+            WrittenObject::Stored { value, revision } => {
+                let stored = Stored::new(&value).expect("a record");
+                let tree: Map = stored.tree(revision).expect("a tree");
+                Value::Object(tree)
+            }
+        })
+    }
+}
+
+fn body(object: Value) -> Body {
+    Body { media: Media::Json, bytes: json::to_vec(&object).into() }
+}
+
+/// The text of a refusal.
+pub(crate) fn refusal(result: Result<Value, Error>) -> String {
+    result.expect_err("this is refused").to_string()
+}

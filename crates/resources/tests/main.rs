@@ -1,0 +1,8 @@
+//! The verbs, tried on objects in memory.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+extern crate windlass_resources as resources;
+
+mod admission;
+mod fixture;
