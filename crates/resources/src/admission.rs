@@ -17,6 +17,7 @@ use crate::error::{Cause, Error, Subject};
 use crate::meta::{meta, meta_text};
 use crate::{Request, Resources, subject};
 
+pub(crate) use lookup::Place;
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];

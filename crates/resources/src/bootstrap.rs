@@ -24,6 +24,7 @@ const SERVICE_ADDRESS: &str = "10.0.0.1";
 impl Resources {
     /// Makes sure that every bootstrap object exists; `address` is where the server listens.
     pub async fn bootstrap(&self, address: SocketAddr) -> Result<(), Error> {
+        self.load_allocations().await?;
         let mut namespaces = Vec::new();
         let mut others = Vec::new();
         for line in OBJECTS.lines() {

@@ -114,6 +114,9 @@ impl Resources {
                 Some(revision) => at = revision,
                 None => return Ok(None),
             }
+            if let Some(removed) = live.object.as_object() {
+                self.release_allocated(request, removed);
+            }
         }
         if remains || kind.rules.returns_deleted {
             return Ok(Some(shown(value, Some(at), remains)));

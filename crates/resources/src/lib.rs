@@ -4,6 +4,7 @@
 //! steps there, from the current object to the commit.
 
 pub mod admission;
+mod allocate;
 mod apply;
 pub mod body;
 pub mod bootstrap;
@@ -47,6 +48,7 @@ pub struct Resources {
     /// For collections that are served in several versions: the kind that is stored.
     stored_kinds: Arc<HashMap<Text, Arc<Kind>>>,
     admission: Arc<admission::Chain>,
+    allocations: allocate::Allocations,
     server_side_apply: bool,
 }
 
@@ -101,6 +103,7 @@ impl Resources {
             catalogue,
             stored_kinds: Arc::new(stored_kinds),
             admission: Arc::new(admission),
+            allocations: allocate::Allocations::default(),
             server_side_apply: true,
         }
     }

@@ -160,11 +160,16 @@ impl Resources {
         request: &Request<'_>,
         mut draft: Draft,
     ) -> Result<WrittenObject, Error> {
+        let lease = self.allocate_new(request, &mut draft.object).await?;
         self.shape_new(request.kind, &mut draft)?;
         request.warnings.add((request.kind.rules.warnings)(&draft.object, None));
         self.admission.validate(self, request, &draft.object, None).await?;
         let name = meta_text(&draft.object, "name").to_owned();
-        self.commit_new(request, &name, draft).await
+        let written = self.commit_new(request, &name, draft).await?;
+        if !request.options.dry_run {
+            lease.keep();
+        }
+        Ok(written)
     }
 
     /// Gives a new object its identity, lets its kind shape it, and validates it.
@@ -306,6 +311,7 @@ impl Resources {
     ) -> Result<Attempt, Error> {
         let (kind, old) = (request.kind, live.map());
         self.admission.mutate(self, request, &mut draft.object, Some(old)).await?;
+        let lease = self.allocate_changed(request, &mut draft.object, old).await?;
         // Whoever asks for a change, be it one that the kind then drops, moves its entry's time.
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
@@ -331,7 +337,14 @@ impl Resources {
             .await;
         match committed {
             Ok(committed) => {
-                let revision = if finished { revision } else { committed.revision };
+                let revision = if finished {
+                    drop(lease);
+                    self.release_allocated(request, old);
+                    revision
+                } else {
+                    lease.keep();
+                    committed.revision
+                };
                 let object = WrittenObject::Stored { value, revision: Some(revision) };
                 Ok(Attempt::Done(Written { object, created: false }))
             }

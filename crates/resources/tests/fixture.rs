@@ -8,7 +8,7 @@ use resources::admission::Chain;
 use resources::body::{Body, Media};
 use resources::options::{DeleteOptions, WriteOptions};
 use resources::record::Stored;
-use resources::{Deleted, Error, PatchType, Request, Resources, Written, WrittenObject};
+use resources::{Deleted, Error, PatchType, Request, Resources, Warnings, Written, WrittenObject};
 use store::{FalseClock, Options, Store};
 
 /// Objects with the bootstrap's, and every plugin but those named.
@@ -36,13 +36,23 @@ pub(crate) struct Ask<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) user: User,
     pub(crate) dry_run: bool,
+    pub(crate) warnings: Warnings,
 }
 
 impl<'a> Ask<'a> {
     /// About a collection of the group's version 1.
     pub(crate) fn new(resources: &'a Resources, group: &'a str, resource: &'a str) -> Ask<'a> {
         let user = User::authenticated("admin", "admin", &["system:masters"]);
-        Ask { resources, group, resource, name: "", subresource: "", user, dry_run: false }
+        Ask {
+            resources,
+            group,
+            resource,
+            name: "",
+            subresource: "",
+            user,
+            dry_run: false,
+            warnings: Warnings::default(),
+        }
     }
 
     pub(crate) fn named(self, name: &'a str) -> Ask<'a> {
@@ -93,6 +103,7 @@ impl<'a> Ask<'a> {
             subresource: self.subresource,
             user: &self.user,
             options,
+            warnings: &self.warnings,
         }
     }
 

@@ -5,4 +5,5 @@
 extern crate windlass_resources as resources;
 
 mod admission;
+mod allocate;
 mod fixture;
