@@ -131,7 +131,10 @@ impl Chain {
         _object: &Map,
     ) -> Result<(), Error> {
         let namespace = request.kind.resource == "namespaces" && request.kind.group.is_empty();
-        if self.has(Plugin::NamespaceLifecycle) && namespace && IMMORTAL_NAMESPACES.contains(&request.name) {
+        if self.has(Plugin::NamespaceLifecycle)
+            && namespace
+            && IMMORTAL_NAMESPACES.contains(&request.name)
+        {
             return Err(Error::Forbidden {
                 subject: subject(request.kind, request.name),
                 detail: "this namespace may not be deleted".to_owned(),
@@ -158,7 +161,9 @@ async fn check_namespace(
         }));
     };
     let terminating = meta(&namespace).contains_key("deletionTimestamp")
-        || namespace.get("status").and_then(|status| status.str_at(&["phase"]))
+        || namespace
+            .get("status")
+            .and_then(|status| status.str_at(&["phase"]))
             == Some("Terminating");
     if old.is_some() || !terminating {
         return Ok(());
@@ -197,7 +202,11 @@ fn refused_subject(request: &Request<'_>, object: &Map) -> Subject {
 /// The refusal of a plugin.
 fn forbidden(request: &Request<'_>, object: &Map, detail: String) -> Error {
     let subject = refused_subject(request, object);
-    Error::Forbidden { subject, detail, causes: Vec::new() }
+    Error::Forbidden {
+        subject,
+        detail,
+        causes: Vec::new(),
+    }
 }
 
 impl Resources {

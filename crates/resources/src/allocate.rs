@@ -58,7 +58,9 @@ impl Lease {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.allocations.lock().expect("a lease is made after what is taken has been read")
+        self.allocations
+            .lock()
+            .expect("a lease is made after what is taken has been read")
     }
 
     fn take_address(&mut self, wanted: Option<u32>) -> Result<u32, Taken> {
@@ -84,7 +86,9 @@ impl Drop for Lease {
 impl Allocations {
     fn lock(&self) -> Option<MutexGuard<'_, State>> {
         // A panic leaves at most an address too many taken.
-        self.0.get().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0
+            .get()
+            .map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn give_back(&self, items: &[Item]) {
@@ -159,7 +163,10 @@ impl Resources {
     pub(crate) async fn load_allocations(&self) -> Result<(), Error> {
         let load = || async {
             let services = self.find_all(SERVICES, "").await?;
-            let mut state = State { addresses: range::addresses(), node_ports: range::ports() };
+            let mut state = State {
+                addresses: range::addresses(),
+                node_ports: range::ports(),
+            };
             for item in services.iter().flat_map(held) {
                 // Two services that hold the same cannot be told apart here; both keep it.
                 match item {
@@ -175,7 +182,11 @@ impl Resources {
     async fn lease(&self) -> Result<Lease, Error> {
         self.load_allocations().await?;
         let allocations = self.allocations.clone();
-        Ok(Lease { allocations, taken: Vec::new(), released: Vec::new() })
+        Ok(Lease {
+            allocations,
+            taken: Vec::new(),
+            released: Vec::new(),
+        })
     }
 }
 
@@ -193,7 +204,9 @@ fn held(service: &Map) -> Vec<Item> {
     };
     let addresses = list(spec, "clusterIPs").iter().filter_map(Value::as_str);
     let addresses = addresses.filter_map(address_number).map(Item::Address);
-    addresses.chain(ports::held(spec).into_iter().map(Item::NodePort)).collect()
+    addresses
+        .chain(ports::held(spec).into_iter().map(Item::NodePort))
+        .collect()
 }
 
 fn address_number(text: &str) -> Option<u32> {
@@ -205,7 +218,10 @@ fn address_number(text: &str) -> Option<u32> {
 
 /// Takes the address that a service names, or any.
 fn allocate_address(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
-    let first = list(spec, "clusterIPs").first().and_then(Value::as_str).unwrap_or_default();
+    let first = list(spec, "clusterIPs")
+        .first()
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if !families::needs_address(spec) || first == NONE {
         return Ok(());
     }
@@ -225,9 +241,10 @@ fn allocate_address(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
             Ok(())
         }
         Ok(_) => Ok(()),
-        Err(Taken::Full) => {
-            Err(Problem::Internal(format!("failed to allocate a serviceIP: {}", Taken::Full)))
-        }
+        Err(Taken::Full) => Err(Problem::Internal(format!(
+            "failed to allocate a serviceIP: {}",
+            Taken::Full
+        ))),
         Err(problem) => {
             let detail = match problem {
                 Taken::NotInRange => "the provided network does not match the current range",
@@ -243,7 +260,12 @@ fn allocate_address(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
 }
 
 fn change_address(spec: &mut Map, old: &Map, lease: &mut Lease) -> Result<(), Problem> {
-    let first = |spec: &Map| list(spec, "clusterIPs").first().and_then(Value::as_str).map(str::len);
+    let first = |spec: &Map| {
+        list(spec, "clusterIPs")
+            .first()
+            .and_then(Value::as_str)
+            .map(str::len)
+    };
     match (families::needs_address(old), families::needs_address(spec)) {
         (false, true) => allocate_address(spec, lease),
         (true, false) => {

@@ -35,12 +35,17 @@ impl Resources {
                 return Err(Error::NotFound(subject(request.kind, request.name)));
             }
             let versions = KindVersions::new(self, request);
-            let on_conflict =
-                if request.options.force { OnConflict::Force } else { OnConflict::Refuse };
+            let on_conflict = if request.options.force {
+                OnConflict::Force
+            } else {
+                OnConflict::Refuse
+            };
             let applied = apply::apply(
                 live.as_ref().map(|live| &live.object),
                 configuration.wanted.clone(),
-                live.as_ref().map(|live| live.owners.0.clone()).unwrap_or_default(),
+                live.as_ref()
+                    .map(|live| live.owners.0.clone())
+                    .unwrap_or_default(),
                 writer(request, &versions),
                 self.now(),
                 on_conflict,
@@ -50,12 +55,14 @@ impl Resources {
             configuration.check_twice(request)?;
             let owners = Owners(applied.managers);
             let Some(live) = live else {
-                let object = applied.object.unwrap_or_else(|| configuration.wanted.clone());
-                let object = configuration.into_object(request, object)?;
+                let object = applied
+                    .object
+                    .unwrap_or_else(|| configuration.wanted.clone());
+                let object = configuration.merged_object(request, object)?;
                 return self.create_applied(request, object, owners).await;
             };
             let object = match applied.object {
-                Some(object) => configuration.into_object(request, object)?,
+                Some(object) => configuration.merged_object(request, object)?,
                 None => live.map().clone(),
             };
             match self.replace_applied(request, &live, object, owners).await? {
@@ -76,7 +83,8 @@ impl Resources {
         check_namespace(request, &mut object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
         check_version(request.kind, &mut object, live)?;
-        self.finish_update(request, live, Draft { object, owners }).await
+        self.finish_update(request, live, Draft { object, owners })
+            .await
     }
 
     async fn create_applied(
@@ -107,12 +115,14 @@ impl Resources {
 impl Configuration {
     pub(crate) fn read(bytes: &[u8]) -> Result<Configuration, Error> {
         let undecodable = |text: String| Error::BadRequest(format!("error decoding YAML: {text}"));
-        let (wanted, twice) = yaml::parse_strict(bytes).map_err(|error| {
-            undecodable(format!("error converting YAML to JSON: {error}"))
-        })?;
+        let (wanted, twice) = yaml::parse_strict(bytes)
+            .map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
         match wanted {
             Value::Object(_) => Ok(Configuration { wanted, twice }),
-            Value::Null => Ok(Configuration { wanted: Map::new().into(), twice }),
+            Value::Null => Ok(Configuration {
+                wanted: Map::new().into(),
+                twice,
+            }),
             other => {
                 let found = body::json_type(&other);
                 Err(undecodable(format!(
@@ -129,15 +139,19 @@ impl Configuration {
         check_gvk(&self.wanted, &kind.api_version(), &kind.kind)?;
         let managed = self.wanted.at(&["metadata", "managedFields"]);
         if managed.is_some_and(|managed| !managed.is_null()) {
-            return Err(Error::BadRequest("metadata.managedFields must be nil".to_owned()));
+            return Err(Error::BadRequest(
+                "metadata.managedFields must be nil".to_owned(),
+            ));
         }
         Ok(())
     }
 
     /// The result of merging the configuration as an object of the kind, defaults included.
-    fn into_object(&self, request: &Request<'_>, merged: Value) -> Result<Map, Error> {
+    fn merged_object(&self, request: &Request<'_>, merged: Value) -> Result<Map, Error> {
         let Value::Object(object) = merged else {
-            return Err(Error::BadRequest("the configuration is not an object".to_owned()));
+            return Err(Error::BadRequest(
+                "the configuration is not an object".to_owned(),
+            ));
         };
         let kind = request.kind;
         let read = body::into_kind(kind, object, FieldValidation::Ignore);
@@ -167,7 +181,11 @@ impl Configuration {
     pub(crate) fn check_twice(&self, request: &Request<'_>) -> Result<(), Error> {
         match request.options.validation {
             FieldValidation::Strict if !self.twice.is_empty() => {
-                let lines: String = self.twice.iter().map(|line| format!("\n  {line}")).collect();
+                let lines: String = self
+                    .twice
+                    .iter()
+                    .map(|line| format!("\n  {line}"))
+                    .collect();
                 Err(Error::BadRequest(format!(
                     "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
                      errors:{lines}"
@@ -188,10 +206,13 @@ pub(crate) fn check_gvk(wanted: &Value, api_version: &str, kind: &str) -> Result
     if text("apiVersion") == api_version && text("kind") == kind {
         return Ok(());
     }
-    let (group, version) =
-        text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let (group, version) = text("apiVersion")
+        .split_once('/')
+        .unwrap_or(("", text("apiVersion")));
     let found = text("kind");
-    Err(Error::BadRequest(format!("invalid object type: {group}/{version}, Kind={found}")))
+    Err(Error::BadRequest(format!(
+        "invalid object type: {group}/{version}, Kind={found}"
+    )))
 }
 
 pub(crate) fn apply_error(request: &Request<'_>, live: Option<&Live>, error: ApplyError) -> Error {
@@ -208,8 +229,14 @@ pub(crate) fn apply_error(request: &Request<'_>, live: Option<&Live>, error: App
                 })
                 .collect();
             let lines = conflicts.0.iter().take(ADVICE_LINES_MAX);
-            let advice = lines.map(|conflict| advice(request, live, conflict)).collect();
-            Error::ApplyConflict { message, causes, advice }
+            let advice = lines
+                .map(|conflict| advice(request, live, conflict))
+                .collect();
+            Error::ApplyConflict {
+                message,
+                causes,
+                advice,
+            }
         }
         other => Error::BadRequest(other.to_string()),
     }
@@ -225,7 +252,13 @@ fn advice(request: &Request<'_>, live: Option<&Live>, conflict: &Conflict) -> St
     };
     let manager = &conflict.manager;
     let when = live
-        .and_then(|live| live.owners.0.managers().iter().find(|it| it.identity() == *manager))
+        .and_then(|live| {
+            live.owners
+                .0
+                .managers()
+                .iter()
+                .find(|it| it.identity() == *manager)
+        })
         .and_then(|owner| owner.time)
         .map(|time| format!(" at {}", Time::from_unix_seconds(time)))
         .unwrap_or_default();

@@ -69,8 +69,8 @@ pub(crate) fn read(
     check_type(catalogue, kind, &object)?;
     let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
     let managed_fields = take_managed_fields(&mut object).map_err(refused)?;
-    let (object, mut unknown) = into_kind(kind, object, validation)
-        .map_err(|error| refused(error.to_string()))?;
+    let (object, mut unknown) =
+        into_kind(kind, object, validation).map_err(|error| refused(error.to_string()))?;
     unknown.extend(strange);
     if body.media == Media::Json && unknown.len() > 1 {
         unknown = decode::in_document_order(&body.bytes, unknown);
@@ -86,7 +86,10 @@ pub(crate) fn read(
     if validation == FieldValidation::Warn {
         request.warnings.add(unknown);
     }
-    Ok(Parsed { object, managed_fields })
+    Ok(Parsed {
+        object,
+        managed_fields,
+    })
 }
 
 /// Takes the managed fields out of an object before it is read as its kind: what clients say about
@@ -120,9 +123,10 @@ pub(crate) fn into_kind(
         FieldValidation::Ignore => Unknown::Drop,
         FieldValidation::Warn | FieldValidation::Strict => Unknown::Report,
     };
-    let (value, unknown) =
-        decode::decode(&kind.types, kind.root, Value::Object(object), unknown)?;
-    let Value::Object(mut object) = value else { unreachable!("a kind is a struct") };
+    let (value, unknown) = decode::decode(&kind.types, kind.root, Value::Object(object), unknown)?;
+    let Value::Object(mut object) = value else {
+        unreachable!("a kind is a struct")
+    };
     (kind.rules.defaults)(&mut object);
     Ok((kind.print(object), unknown))
 }
@@ -169,7 +173,9 @@ fn parse(body: &Body, kind: &str, root: TypeId) -> Result<(Value, Vec<String>), 
     match body.media {
         Media::Json => {
             let (value, twice) = json::parse_merging(&body.bytes).map_err(json_error)?;
-            let twice = twice.into_iter().map(|path| format!("duplicate field \"{path}\""));
+            let twice = twice
+                .into_iter()
+                .map(|path| format!("duplicate field \"{path}\""));
             Ok((value, twice.collect()))
         }
         Media::Yaml => yaml::parse_strict(&body.bytes).map_err(|error| error.to_string()),
@@ -206,8 +212,14 @@ impl<'a> Stranger<'a> {
             return None;
         }
         let (group, version) = found.1.split_once('/').unwrap_or(("", found.1));
-        let known = catalogue.by_kind(group, version, found.0).map(|known| &**known);
-        Some(Stranger { kind: found.0, api_version: found.1, known })
+        let known = catalogue
+            .by_kind(group, version, found.0)
+            .map(|known| &**known);
+        Some(Stranger {
+            kind: found.0,
+            api_version: found.1,
+            known,
+        })
     }
 
     /// Why it cannot be read as `kind`.
@@ -237,7 +249,12 @@ fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Er
         )));
     }
     let version = found.rsplit('/').next().unwrap_or_default();
-    Err(cannot_be_handled(stranger.kind, version, kind, &stranger.reason(kind)))
+    Err(cannot_be_handled(
+        stranger.kind,
+        version,
+        kind,
+        &stranger.reason(kind),
+    ))
 }
 
 /// Checks that a patch did not make another kind of the object.
@@ -275,10 +292,18 @@ fn summary(bytes: &[u8]) -> String {
         [] => "<empty>".to_owned(),
         [b'{', ..] => {
             let shown = &bytes[..bytes.len().min(SUMMARY_BYTES)];
-            let dots = if bytes.len() > SUMMARY_BYTES { " ..." } else { "" };
+            let dots = if bytes.len() > SUMMARY_BYTES {
+                " ..."
+            } else {
+                ""
+            };
             format!("{}{dots}", String::from_utf8_lossy(shown))
         }
-        _ => bytes.iter().take(SUMMARY_BYTES).map(|byte| format!("{byte:02x}")).collect(),
+        _ => bytes
+            .iter()
+            .take(SUMMARY_BYTES)
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
     }
 }
 

@@ -54,13 +54,21 @@ impl Resources {
     }
 
     async fn make(&self, kind: &Arc<Kind>, object: Value) -> Result<(), Error> {
-        let text = |field| object.str_at(&["metadata", field]).unwrap_or_default().to_owned();
+        let text = |field| {
+            object
+                .str_at(&["metadata", field])
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (namespace, name) = (text("namespace"), text("name"));
         match self.get(kind, &namespace, &name, None).await {
             Err(Error::NotFound(_)) => {}
             other => return other.map(|_| ()),
         }
-        let options = WriteOptions { manager: "kube-apiserver".into(), ..WriteOptions::default() };
+        let options = WriteOptions {
+            manager: "kube-apiserver".into(),
+            ..WriteOptions::default()
+        };
         let user = User::server();
         let request = Request {
             kind,
@@ -71,7 +79,10 @@ impl Resources {
             options: &options,
             warnings: &Warnings::default(),
         };
-        let body = Body { media: Media::Json, bytes: json::to_vec(&object).into() };
+        let body = Body {
+            media: Media::Json,
+            bytes: json::to_vec(&object).into(),
+        };
         match self.create(&request, &body).await {
             Ok(_) | Err(Error::AlreadyExists(_)) => Ok(()),
             Err(error) => Err(error),
@@ -81,12 +92,17 @@ impl Resources {
     fn read_line(&self, line: &str) -> Result<(Arc<Kind>, Value), Error> {
         let damaged = || Error::Internal(format!("bootstrap object cannot be read: {line}"));
         let parsed = json::parse(line.as_bytes()).map_err(|_| damaged())?;
-        let Value::Array(parts) = parsed else { return Err(damaged()) };
+        let Value::Array(parts) = parsed else {
+            return Err(damaged());
+        };
         let [Value::String(api_version), Value::String(resource), object] = parts.as_slice() else {
             return Err(damaged());
         };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let kind = self.catalogue.resource(group, version, resource).ok_or_else(damaged)?;
+        let kind = self
+            .catalogue
+            .resource(group, version, resource)
+            .ok_or_else(damaged)?;
         Ok((Arc::clone(kind), object.clone()))
     }
 
@@ -140,5 +156,9 @@ fn advertised(listening: IpAddr) -> Option<IpAddr> {
     // Choosing a route sends nothing; the address is one reserved for documents.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(usable)
+    socket
+        .local_addr()
+        .ok()
+        .map(|address| address.ip())
+        .filter(usable)
 }

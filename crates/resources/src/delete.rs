@@ -84,15 +84,28 @@ impl Resources {
         let remains = match phase {
             Phase::Unchanged => return Ok(Some(shown(value, Some(at), true))),
             Phase::Remove => false,
-            Phase::Mark(object) | Phase::MarkAndRemove(object)
-                if options.dry_run =>
-            {
-                let value = self.encode(kind, Draft { object, owners: live.owners });
+            Phase::Mark(object) | Phase::MarkAndRemove(object) if options.dry_run => {
+                let value = self.encode(
+                    kind,
+                    Draft {
+                        object,
+                        owners: live.owners,
+                    },
+                );
                 return Ok(Some(shown(value, Some(at), true)));
             }
             Phase::Mark(object) => {
-                value = self.encode(kind, Draft { object, owners: live.owners });
-                let change = Change::Put { value: value.clone(), ttl_seconds: None };
+                value = self.encode(
+                    kind,
+                    Draft {
+                        object,
+                        owners: live.owners,
+                    },
+                );
+                let change = Change::Put {
+                    value: value.clone(),
+                    ttl_seconds: None,
+                };
                 match self.commit_delete(kind, &live.record, at, change).await? {
                     Some(revision) => at = revision,
                     None => return Ok(None),
@@ -100,8 +113,17 @@ impl Resources {
                 true
             }
             Phase::MarkAndRemove(object) => {
-                value = self.encode(kind, Draft { object, owners: live.owners });
-                let change = Change::Put { value: value.clone(), ttl_seconds: None };
+                value = self.encode(
+                    kind,
+                    Draft {
+                        object,
+                        owners: live.owners,
+                    },
+                );
+                let change = Change::Put {
+                    value: value.clone(),
+                    ttl_seconds: None,
+                };
                 match self.commit_delete(kind, &live.record, at, change).await? {
                     Some(revision) => at = revision,
                     None => return Ok(None),
@@ -110,7 +132,10 @@ impl Resources {
             }
         };
         if !remains && !options.dry_run {
-            match self.commit_delete(kind, &live.record, at, Change::Delete).await? {
+            match self
+                .commit_delete(kind, &live.record, at, Change::Delete)
+                .await?
+            {
                 Some(revision) => at = revision,
                 None => return Ok(None),
             }
@@ -131,8 +156,10 @@ impl Resources {
         at: Revision,
         change: Change,
     ) -> Result<Option<Revision>, Error> {
-        let committed =
-            self.store.commit(&kind.collection, &record.name, Expect::At(at), change).await;
+        let committed = self
+            .store
+            .commit(&kind.collection, &record.name, Expect::At(at), change)
+            .await;
         match committed {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(store::Error::Conflict { .. }) => Ok(None),
@@ -150,7 +177,11 @@ impl Resources {
         let listed = self.list(request.kind, request.namespace, list).await?;
         for record in &listed.records {
             let (namespace, name) = record.name.rsplit_once('/').unwrap_or(("", &record.name));
-            let one = Request { namespace, name, ..*request };
+            let one = Request {
+                namespace,
+                name,
+                ..*request
+            };
             match self.delete(&one, options).await {
                 Ok(_) | Err(Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -161,7 +192,10 @@ impl Resources {
 }
 
 fn shown(value: bytes::Bytes, revision: Option<Revision>, remains: bool) -> Deleted {
-    Deleted::Object { object: WrittenObject::Stored { value, revision }, remains }
+    Deleted::Object {
+        object: WrittenObject::Stored { value, revision },
+        remains,
+    }
 }
 
 fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> Phase {
@@ -189,11 +223,19 @@ fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> P
             count_generation(&mut object);
             set_time(&mut object, now.saturating_add(period));
             meta_mut(&mut object).insert("deletionGracePeriodSeconds", Value::Int(period));
-            if pending || period > 0 { Phase::Mark(object) } else { Phase::MarkAndRemove(object) }
+            if pending || period > 0 {
+                Phase::Mark(object)
+            } else {
+                Phase::MarkAndRemove(object)
+            }
         }
         None if pending => {
             mark(&mut object, now);
-            if object_equals(&object, old) { Phase::Unchanged } else { Phase::Mark(object) }
+            if object_equals(&object, old) {
+                Phase::Unchanged
+            } else {
+                Phase::Mark(object)
+            }
         }
         None => Phase::Remove,
     }
@@ -216,7 +258,11 @@ fn shorten(
     let end = Time::parse(end).map_or(now, |time| time.unix_seconds());
     set_time(&mut object, (end - old_period + period).max(now));
     meta_mut(&mut object).insert("deletionGracePeriodSeconds", Value::Int(period));
-    if pending || period > 0 { Phase::Mark(object) } else { Phase::MarkAndRemove(object) }
+    if pending || period > 0 {
+        Phase::Mark(object)
+    } else {
+        Phase::MarkAndRemove(object)
+    }
 }
 
 /// Marks an object of a kind without grace.
@@ -234,7 +280,10 @@ fn mark(object: &mut Map, now: i64) {
 }
 
 fn count_generation(object: &mut Map) {
-    let generation = meta(object).get("generation").and_then(Value::as_int).unwrap_or(0);
+    let generation = meta(object)
+        .get("generation")
+        .and_then(Value::as_int)
+        .unwrap_or(0);
     if generation > 0 {
         meta_mut(object).insert("generation", Value::Int(generation + 1));
     }
@@ -295,7 +344,10 @@ fn set_finalizers(kind: &Kind, options: &DeleteOptions, object: &mut Map) {
 fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Result<(), Error> {
     let name = meta_text(live.map(), "name");
     let uid = meta_text(live.map(), "uid");
-    let conflict = |detail| Error::Conflict { subject: kind_subject(kind, name), detail };
+    let conflict = |detail| Error::Conflict {
+        subject: kind_subject(kind, name),
+        detail,
+    };
     if let Some(wanted) = options.uid.as_deref()
         && wanted != uid
     {

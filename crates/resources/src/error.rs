@@ -48,9 +48,7 @@ pub enum Error {
     #[error("object is being deleted: {0} already exists")]
     BeingDeleted(Subject),
     /// Eight generated names were all taken.
-    #[error(
-        "{0} already exists, the server was not able to generate a unique name for the object"
-    )]
+    #[error("{0} already exists, the server was not able to generate a unique name for the object")]
     NoUniqueName(Subject),
     /// The object is not as the client thinks.
     #[error("Operation cannot be fulfilled on {subject}: {detail}")]
@@ -139,9 +137,10 @@ impl Error {
                 message: "The resourceVersion for the provided list is too old.".to_owned(),
                 continue_token: String::new(),
             },
-            store::Error::Future { asked, current } => {
-                Error::TooLargeVersion { asked: asked.0, current: current.0 }
-            }
+            store::Error::Future { asked, current } => Error::TooLargeVersion {
+                asked: asked.0,
+                current: current.0,
+            },
             store::Error::TooLarge { limit, .. } => Error::TooLarge(format!("limit is {limit}")),
             error @ store::Error::NoSpace { .. } => Error::NoSpace(format!(
                 "{error}; reading goes on, writing resumes when there is space"

@@ -77,7 +77,10 @@ pub struct Warnings(Mutex<Vec<String>>);
 
 impl Warnings {
     pub(crate) fn add(&self, more: impl IntoIterator<Item = String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(more);
     }
 
     /// Everything said so far.
@@ -110,7 +113,10 @@ impl Resources {
 
     /// Switches server-side apply, and with it all tracking of owners, on or off.
     pub fn with_server_side_apply(self, server_side_apply: bool) -> Resources {
-        Resources { server_side_apply, ..self }
+        Resources {
+            server_side_apply,
+            ..self
+        }
     }
 
     /// Whether server-side apply is switched on.
@@ -146,10 +152,18 @@ impl Resources {
 
 /// An object of `kind` as messages name it.
 fn subject(kind: &Kind, name: &str) -> Subject {
-    Subject { group: kind.group.clone(), resource: kind.resource.clone(), name: name.into() }
+    Subject {
+        group: kind.group.clone(),
+        resource: kind.resource.clone(),
+        name: name.into(),
+    }
 }
 
 /// An object of `kind` as messages about invalid fields name it.
 fn kind_subject(kind: &Kind, name: &str) -> Subject {
-    Subject { group: kind.group.clone(), resource: kind.kind.clone(), name: name.into() }
+    Subject {
+        group: kind.group.clone(),
+        resource: kind.kind.clone(),
+        name: name.into(),
+    }
 }

@@ -5,7 +5,10 @@ use object::{Map, Text, Value};
 /// The metadata of an object, empty if it has none.
 pub(crate) fn meta(object: &Map) -> &Map {
     static NONE: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
-    object.get("metadata").and_then(Value::as_object).unwrap_or(&NONE)
+    object
+        .get("metadata")
+        .and_then(Value::as_object)
+        .unwrap_or(&NONE)
 }
 
 /// The metadata of an object, to change.
@@ -15,12 +18,20 @@ pub(crate) fn meta_mut(object: &mut Map) -> &mut Map {
 
 /// A text of the metadata, empty if it is absent.
 pub(crate) fn meta_text<'a>(object: &'a Map, field: &str) -> &'a str {
-    meta(object).get(field).and_then(Value::as_str).unwrap_or_default()
+    meta(object)
+        .get(field)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// What clients cannot set on a new object.
-const WIPED_ON_CREATE: &[&str] =
-    &["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+const WIPED_ON_CREATE: &[&str] = &[
+    "creationTimestamp",
+    "uid",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+];
 
 /// Removes from a new object what only the server sets.
 pub(crate) fn wipe_system_fields(object: &mut Map) {
@@ -43,7 +54,11 @@ pub(crate) fn keep_system_fields(new: &mut Map, old: &Map) {
     for field in ["generation", "creationTimestamp", "selfLink"] {
         copy(new, old, field);
     }
-    if new.get("uid").and_then(Value::as_str).is_none_or(str::is_empty) {
+    if new
+        .get("uid")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
         copy(new, old, "uid");
     }
     if old.contains_key("deletionTimestamp") {
@@ -67,18 +82,16 @@ fn copy(to: &mut Map, from: &Map, field: &str) {
 
 /// The finalizers of an object.
 pub(crate) fn finalizers(object: &Map) -> &[Value] {
-    meta(object).get("finalizers").and_then(Value::as_array).unwrap_or_default()
+    meta(object)
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
 }
 
 /// Removes repeated owner references; gives the warning that they deserve.
 pub(crate) fn dedup_owner_references(object: &mut Map) -> Option<String> {
-    let Some(references) = object
-        .get_mut("metadata")
-        .and_then(|metadata| metadata.get_mut("ownerReferences"))
-        .and_then(Value::as_array_mut)
-    else {
-        return None;
-    };
+    let metadata = object.get_mut("metadata")?;
+    let references = metadata.get_mut("ownerReferences")?.as_array_mut()?;
     let mut seen: Vec<Value> = Vec::with_capacity(references.len());
     let mut repeated = Vec::new();
     references.retain(|reference| {

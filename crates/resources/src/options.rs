@@ -149,7 +149,10 @@ impl RawWriteOptions {
         }
         let force = root.field("force");
         if self.force.is_some() && verb == Verb::Patch {
-            errors.push(FieldError::forbidden(&force, "may not be specified for non-apply patch"));
+            errors.push(FieldError::forbidden(
+                &force,
+                "may not be specified for non-apply patch",
+            ));
         }
         errors.extend(check_manager(&field, &manager));
         errors.extend(check_dry_run(&self.dry_run));
@@ -160,7 +163,11 @@ impl RawWriteOptions {
             Some(other) => {
                 let known = &["", "Ignore", "Strict", "Warn"];
                 let field = root.field("fieldValidation");
-                errors.push(FieldError::not_supported(&field, &Value::from(other), known));
+                errors.push(FieldError::not_supported(
+                    &field,
+                    &Value::from(other),
+                    known,
+                ));
                 FieldValidation::Warn
             }
         };
@@ -170,7 +177,11 @@ impl RawWriteOptions {
             Verb::Patch | Verb::Apply => "PatchOptions",
         };
         refuse(kind, errors)?;
-        let manager = if manager.is_empty() { default_manager.into() } else { manager.into() };
+        let manager = if manager.is_empty() {
+            default_manager.into()
+        } else {
+            manager.into()
+        };
         Ok(WriteOptions {
             dry_run: !self.dry_run.is_empty(),
             manager,
@@ -199,8 +210,15 @@ pub fn check_dry_run(values: &[String]) -> Option<FieldError> {
         return None;
     }
     let root = Path::root();
-    let list = values.iter().map(|value| Value::from(value.as_str())).collect();
-    Some(FieldError::not_supported(&root.field("dryRun"), &Value::Array(list), &["All"]))
+    let list = values
+        .iter()
+        .map(|value| Value::from(value.as_str()))
+        .collect();
+    Some(FieldError::not_supported(
+        &root.field("dryRun"),
+        &Value::Array(list),
+        &["All"],
+    ))
 }
 
 fn check_manager(path: &Path<'_>, manager: &str) -> Vec<FieldError> {
@@ -210,8 +228,10 @@ fn check_manager(path: &Path<'_>, manager: &str) -> Vec<FieldError> {
     }
     for (place, character) in manager.char_indices() {
         if !field::is_printable(character) {
-            let detail =
-                format!("invalid character U+{:04X} (at position {place})", character as u32);
+            let detail = format!(
+                "invalid character U+{:04X} (at position {place})",
+                character as u32
+            );
             errors.push(FieldError::invalid(path, &Value::from(manager), detail));
         }
     }
@@ -222,13 +242,20 @@ fn check_manager(path: &Path<'_>, manager: &str) -> Vec<FieldError> {
 pub fn manager_of_user_agent(user_agent: &str) -> Text {
     let name = user_agent.split('/').next().unwrap_or_default();
     let mut manager = Text::default();
-    for character in name.chars().filter(|character| field::is_printable(*character)) {
+    for character in name
+        .chars()
+        .filter(|character| field::is_printable(*character))
+    {
         if manager.len() + character.len_utf8() > MANAGER_BYTES_MAX {
             break;
         }
         manager.push(character);
     }
-    if manager.is_empty() { "unknown".into() } else { manager }
+    if manager.is_empty() {
+        "unknown".into()
+    } else {
+        manager
+    }
 }
 
 #[cfg(test)]
@@ -245,13 +272,18 @@ mod tests {
 
     #[test]
     fn an_apply_needs_a_manager_and_a_patch_no_force() {
-        let refused = RawWriteOptions::default().check(Verb::Apply, "x").unwrap_err();
+        let refused = RawWriteOptions::default()
+            .check(Verb::Apply, "x")
+            .unwrap_err();
         assert_eq!(
             refused.to_string(),
             "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required \
              for apply patch"
         );
-        let forced = RawWriteOptions { force: Some(true), ..RawWriteOptions::default() };
+        let forced = RawWriteOptions {
+            force: Some(true),
+            ..RawWriteOptions::default()
+        };
         assert!(forced.check(Verb::Patch, "x").is_err());
     }
 }

@@ -34,7 +34,11 @@ impl Owners {
     pub(crate) fn to_text(&self, kind: &Kind) -> Vec<u8> {
         let mut text = Vec::new();
         if !self.0.is_empty() {
-            let style = if kind.custom { Style::Custom } else { Style::Typed };
+            let style = if kind.custom {
+                Style::Custom
+            } else {
+                Style::Typed
+            };
             self.0.write_json(style, &mut text);
         }
         text
@@ -76,7 +80,14 @@ impl Owners {
         let versions = KindVersions::new(resources, request);
         let writer = writer(request, &versions);
         let now = resources.now();
-        Owners(apply::update(Some(&live.object), new, start, writer, now, &versions))
+        Owners(apply::update(
+            Some(&live.object),
+            new,
+            start,
+            writer,
+            now,
+            &versions,
+        ))
     }
 
     /// The entries as a tree, if one of them is longer than an entry may be.
@@ -86,7 +97,12 @@ impl Owners {
                 || manager.subresource.len() > SUBRESOURCE_BYTES_MAX
                 || !manager.name.chars().all(object::field::is_printable)
         };
-        self.0.managers().iter().any(odd).then(|| self.0.encode()).flatten()
+        self.0
+            .managers()
+            .iter()
+            .any(odd)
+            .then(|| self.0.encode())
+            .flatten()
     }
 
     /// Takes back new times if neither the object nor its owners changed.
@@ -120,7 +136,12 @@ impl<'a> KindVersions<'a> {
             FieldFilter::Exclude(FieldSet::from_paths(paths))
         });
         let api_version = request.kind.api_version();
-        KindVersions { resources, kind: request.kind, api_version, filter }
+        KindVersions {
+            resources,
+            kind: request.kind,
+            api_version,
+            filter,
+        }
     }
 
     fn version(&self, api_version: &str) -> Option<&Arc<Kind>> {
@@ -138,19 +159,26 @@ impl<'a> KindVersions<'a> {
 
 impl Versions for KindVersions<'_> {
     fn typing(&self, api_version: &str) -> Option<Typing<'_>> {
-        self.version(api_version).map(|kind| Typing { types: &kind.types, root: kind.root })
+        self.version(api_version).map(|kind| Typing {
+            types: &kind.types,
+            root: kind.root,
+        })
     }
 
     fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, ConvertError> {
         let (Some(from), Some(to), Value::Object(object)) =
             (self.version(from), self.version(to), object)
         else {
-            return Err(ConvertError { message: format!("cannot convert from {from} to {to}") });
+            return Err(ConvertError {
+                message: format!("cannot convert from {from} to {to}"),
+            });
         };
         Ok(Value::Object(convert(from, to, object.clone())))
     }
 
     fn reset_fields(&self, api_version: &str) -> Option<&FieldFilter> {
-        self.filter.as_ref().filter(|_| self.version(api_version).is_some())
+        self.filter
+            .as_ref()
+            .filter(|_| self.version(api_version).is_some())
     }
 }

@@ -49,11 +49,16 @@ impl PatchType {
         }
         let (value, twice) =
             json::parse_strict(bytes).map_err(|error| undecodable(error.to_string()))?;
-        let mut strange: Vec<String> =
-            twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        let mut strange: Vec<String> = twice
+            .into_iter()
+            .map(|path| format!("duplicate field \"{path}\""))
+            .collect();
         let content = match self {
             PatchType::Json => {
-                strange = strange.into_iter().map(|text| format!("json patch {text}")).collect();
+                strange = strange
+                    .into_iter()
+                    .map(|text| format!("json patch {text}"))
+                    .collect();
                 let patch = JsonPatch::read(value).map_err(patch_error)?;
                 strange.extend(patch.unknown_fields().iter().cloned());
                 Content::Json(patch)
@@ -95,7 +100,11 @@ impl Patch {
             || contains(b"\\u")
             || (matches!(content, Content::Json(_))
                 && (contains(b"\"/metadata\"") || contains(b"\"\"")));
-        Patch { content, sees_managed_fields, strange }
+        Patch {
+            content,
+            sees_managed_fields,
+            strange,
+        }
     }
 
     /// What the patch makes of a document that is not stored in this form.
@@ -142,8 +151,8 @@ impl Patch {
         };
         body::check_patched_type(catalogue, kind, &object)
             .map_err(|detail| refused(&shown, detail))?;
-        let managed_fields = body::take_managed_fields(&mut object)
-            .map_err(|detail| refused(&shown, detail))?;
+        let managed_fields =
+            body::take_managed_fields(&mut object).map_err(|detail| refused(&shown, detail))?;
         let (object, mut unknown) = body::into_kind(kind, object, validation)
             .map_err(|error| refused(&shown, error.to_string()))?;
         unknown.extend(self.strange.iter().cloned());
@@ -155,7 +164,10 @@ impl Patch {
             FieldValidation::Warn => request.warnings.add(unknown),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        Ok(Parsed { object, managed_fields })
+        Ok(Parsed {
+            object,
+            managed_fields,
+        })
     }
 }
 
@@ -163,7 +175,10 @@ impl Patch {
 fn refused(shown: &str, detail: String) -> Error {
     let root = Path::root();
     let error = FieldError::invalid(&root.field("patch"), &Value::from(shown), detail);
-    Error::Invalid { subject: Subject::default(), errors: vec![error] }
+    Error::Invalid {
+        subject: Subject::default(),
+        errors: vec![error],
+    }
 }
 
 fn patch_error(error: PatchError) -> Error {

@@ -91,7 +91,11 @@ impl Resources {
             None => (self.state_of(options).await?, None),
         };
         // Any version will do: then the whole list is given, as caches want it.
-        let limit = if options.version == Some(Revision(0)) { 0 } else { options.limit };
+        let limit = if options.version == Some(Revision(0)) {
+            0
+        } else {
+            options.limit
+        };
         let query = Query {
             prefix: &prefix,
             start: start.as_deref(),
@@ -106,8 +110,11 @@ impl Resources {
         page.map_err(|error| match (error, &start) {
             (store::Error::Compacted { .. }, Some(start)) => Error::Expired {
                 message: CONTINUE_TOO_OLD.to_owned(),
-                continue_token: ContinueToken { revision: -1, start: start[prefix.len()..].into() }
-                    .write(),
+                continue_token: ContinueToken {
+                    revision: -1,
+                    start: start[prefix.len()..].into(),
+                }
+                .write(),
             },
             (error, _) => Error::from_store(error, Subject::default),
         })
@@ -126,7 +133,11 @@ impl Resources {
             Some(VersionMatch::NotOlderThan) => false,
             None => options.limit > 0,
         };
-        Ok(if exact { State::At(version) } else { State::Newest })
+        Ok(if exact {
+            State::At(version)
+        } else {
+            State::Newest
+        })
     }
 
     /// Waits a moment for a version that another replica or a slow disk may still bring.
@@ -135,7 +146,10 @@ impl Resources {
         while self.store.revision() < version {
             if waited >= FUTURE_WAIT {
                 let current = self.store.revision().0;
-                return Err(Error::TooLargeVersion { asked: version.0, current });
+                return Err(Error::TooLargeVersion {
+                    asked: version.0,
+                    current,
+                });
             }
             tokio::time::sleep(FUTURE_POLL).await;
             waited += FUTURE_POLL;
@@ -145,8 +159,15 @@ impl Resources {
 
     async fn read_page(&self, kind: &Kind, query: Query<'_>) -> Result<Listed, store::Error> {
         if query.selection.is_everything() {
-            let page = self.store.range(&kind.collection, query.range(query.limit)).await?;
-            let Page { records, revision, remaining } = page;
+            let page = self
+                .store
+                .range(&kind.collection, query.range(query.limit))
+                .await?;
+            let Page {
+                records,
+                revision,
+                remaining,
+            } = page;
             let continue_token = match records.last() {
                 Some(last) if remaining > 0 => {
                     ContinueToken::after(&last.name[query.prefix.len()..], revision).write()
@@ -154,7 +175,12 @@ impl Resources {
                 _ => String::new(),
             };
             let remaining = (remaining > 0).then_some(remaining);
-            return Ok(Listed { records, revision, continue_token, remaining });
+            return Ok(Listed {
+                records,
+                revision,
+                continue_token,
+                remaining,
+            });
         }
         self.read_selected(kind, query).await
     }
@@ -171,8 +197,12 @@ impl Resources {
         let (mut chunk, mut at) = (query.limit, query.at);
         let mut start = query.start.map(str::to_owned);
         loop {
-            let range =
-                Range { prefix: query.prefix, start: start.as_deref(), at, limit: chunk };
+            let range = Range {
+                prefix: query.prefix,
+                start: start.as_deref(),
+                at,
+                limit: chunk,
+            };
             let page = self.store.range(&kind.collection, range).await?;
             listed.revision = page.revision;
             at = Some(page.revision);
@@ -216,7 +246,12 @@ struct Query<'a> {
 
 impl<'a> Query<'a> {
     fn range(&self, limit: usize) -> Range<'a> {
-        Range { prefix: self.prefix, start: self.start, at: self.at, limit }
+        Range {
+            prefix: self.prefix,
+            start: self.start,
+            at: self.at,
+            limit,
+        }
     }
 }
 
@@ -236,8 +271,7 @@ fn check_list_options(options: &ListOptions) -> Result<(), Error> {
         if options.version_match == Some(VersionMatch::Exact)
             && options.version == Some(Revision(0))
         {
-            let detail =
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
             errors.push(FieldError::forbidden(&field, detail));
         }
     }
@@ -260,7 +294,10 @@ struct ContinueToken {
 impl ContinueToken {
     fn after(name: &str, revision: Revision) -> ContinueToken {
         let revision = i64::try_from(revision.0).unwrap_or(i64::MAX);
-        ContinueToken { revision, start: format!("{name}\0") }
+        ContinueToken {
+            revision,
+            start: format!("{name}\0"),
+        }
     }
 
     fn write(&self) -> String {
@@ -274,7 +311,9 @@ impl ContinueToken {
 
     fn read(text: &str) -> Result<ContinueToken, Error> {
         let refuse = |detail: &str| {
-            Error::BadRequest(format!("invalid continue token: continue key is not valid{detail}"))
+            Error::BadRequest(format!(
+                "invalid continue token: continue key is not valid{detail}"
+            ))
         };
         let bytes = URL_SAFE_NO_PAD
             .decode(text)
@@ -296,11 +335,16 @@ impl ContinueToken {
             return Err(refuse(": encoded start key empty (version meta.k8s.io/v1)"));
         }
         // A start such as `../secrets` must not lead out of the list's own prefix.
-        let clean = start.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let clean = start
+            .split('/')
+            .all(|part| !matches!(part, "" | "." | ".."));
         if !clean {
             return Err(refuse(&format!(": {start}")));
         }
-        Ok(ContinueToken { revision, start: start.to_owned() })
+        Ok(ContinueToken {
+            revision,
+            start: start.to_owned(),
+        })
     }
 }
 
@@ -340,10 +384,14 @@ impl<'a> Matcher<'a> {
             return true;
         };
         self.selection.labels.matches(|key| stored.label(key))
-            && self.selection.fields.terms().all(|(field, comparison, wanted)| {
-                let equal = self.field(&record.name, &stored, field) == wanted;
-                equal == (comparison == Comparison::Equal)
-            })
+            && self
+                .selection
+                .fields
+                .terms()
+                .all(|(field, comparison, wanted)| {
+                    let equal = self.field(&record.name, &stored, field) == wanted;
+                    equal == (comparison == Comparison::Equal)
+                })
     }
 
     fn field<'r>(&self, key: &'r str, stored: &Stored<'r>, field: &str) -> &'r str {
@@ -352,8 +400,15 @@ impl<'a> Matcher<'a> {
             "metadata.name" => name,
             "metadata.namespace" => namespace,
             other => {
-                let place = self.kind.rules.selectable.iter().position(|known| *known == other);
-                place.and_then(|place| stored.selectable(place)).unwrap_or_default()
+                let place = self
+                    .kind
+                    .rules
+                    .selectable
+                    .iter()
+                    .position(|known| *known == other);
+                place
+                    .and_then(|place| stored.selectable(place))
+                    .unwrap_or_default()
             }
         }
     }
@@ -361,10 +416,18 @@ impl<'a> Matcher<'a> {
 
 /// The store's name of an object.
 pub(crate) fn store_name(kind: &Kind, namespace: &str, name: &str) -> String {
-    if kind.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+    if kind.namespaced {
+        format!("{namespace}/{name}")
+    } else {
+        name.to_owned()
+    }
 }
 
 /// What the store's names in a namespace begin with; empty for all of them.
 pub(crate) fn namespace_prefix(kind: &Kind, namespace: &str) -> String {
-    if kind.namespaced && !namespace.is_empty() { format!("{namespace}/") } else { String::new() }
+    if kind.namespaced && !namespace.is_empty() {
+        format!("{namespace}/")
+    } else {
+        String::new()
+    }
 }

@@ -115,7 +115,9 @@ fn write_field(name: &str, value: &Value, separator: Separator, out: &mut Vec<u8
 }
 
 fn write_filters(kind: &Kind, object: &Map, metadata: Option<&Map>, out: &mut Vec<u8>) {
-    let labels = metadata.and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+    let labels = metadata
+        .and_then(|metadata| metadata.get("labels"))
+        .and_then(Value::as_object);
     write_u16(labels.map_or(0, Map::len), out);
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
         for text in [key.as_str(), value.as_str().unwrap_or_default()] {
@@ -155,7 +157,14 @@ impl<'a> Stored<'a> {
         if head.len() <= VERSION_KEY.len() || middle.is_empty() || rest.len() < 2 {
             return Err(NotARecord);
         }
-        Ok(Stored { flags: header[1], head, middle, managed, rest, filters: text })
+        Ok(Stored {
+            flags: header[1],
+            head,
+            middle,
+            managed,
+            rest,
+            filters: text,
+        })
     }
 
     /// Whether the object is being deleted.
@@ -207,7 +216,9 @@ impl<'a> Stored<'a> {
 
     /// The managed fields as JSON text; empty if there are none.
     pub fn managed_fields(&self) -> &'a [u8] {
-        self.managed.strip_prefix(b",\"managedFields\":").unwrap_or_default()
+        self.managed
+            .strip_prefix(b",\"managedFields\":")
+            .unwrap_or_default()
     }
 
     /// The object as a tree, in its storage version, without managed fields and kind.
@@ -261,7 +272,8 @@ impl<'a> Filters<'a> {
     }
 
     fn u16(&mut self) -> Option<usize> {
-        self.take(2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]).into())
+        self.take(2)
+            .map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]).into())
     }
 
     fn text16(&mut self) -> Option<&'a str> {

@@ -27,23 +27,14 @@ const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 impl Resources {
     /// The scale of an object.
-    pub async fn scale(
-        &self,
-        kind: &Arc<Kind>,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Map, Error> {
+    pub async fn scale(&self, kind: &Arc<Kind>, namespace: &str, name: &str) -> Result<Map, Error> {
         let record = self.get(kind, namespace, name, None).await?;
         let live = self.take_apart(kind, record)?;
         Ok(scale_of(live.map()))
     }
 
     /// `PUT` of a scale.
-    pub async fn update_scale(
-        &self,
-        request: &Request<'_>,
-        body: &Body,
-    ) -> Result<Written, Error> {
+    pub async fn update_scale(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let parsed = body::parse_plain(body, SCALE)?;
         check_gvk(&parsed, SCALE_API_VERSION, "Scale")?;
         let Value::Object(mut wanted) = parsed else {
@@ -99,10 +90,15 @@ impl Resources {
         loop {
             let live = self.scaled(request).await?;
             let scale = Value::Object(scale_of(live.map()));
-            let on_conflict =
-                if request.options.force { OnConflict::Force } else { OnConflict::Refuse };
+            let on_conflict = if request.options.force {
+                OnConflict::Force
+            } else {
+                OnConflict::Refuse
+            };
             let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
-            let before = to_scale(&live.owners.0, |version| self.replicas_path(request, version));
+            let before = to_scale(&live.owners.0, |version| {
+                self.replicas_path(request, version)
+            });
             let applied = apply::apply(
                 Some(&scale),
                 configuration.wanted.clone(),
@@ -140,16 +136,30 @@ impl Resources {
         wanted: Map,
     ) -> Result<Attempt, Error> {
         let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
-        let before = to_scale(&live.owners.0, |version| self.replicas_path(request, version));
+        let before = to_scale(&live.owners.0, |version| {
+            self.replicas_path(request, version)
+        });
         let old = Value::Object(scale_of(live.map()));
         let typing = self.scale_typing();
         // Zero replicas are printed as none at all, so nobody owns them afterwards.
-        let (new, _) =
-            decode(typing.types, typing.root, Value::Object(wanted), Unknown::Drop)
-                .map_err(|error| Error::BadRequest(error.to_string()))?;
-        let after =
-            apply::update(Some(&old), &new, before, writer(request), self.now(), &versions);
-        let Value::Object(wanted) = new else { unreachable!("a Scale is a map") };
+        let (new, _) = decode(
+            typing.types,
+            typing.root,
+            Value::Object(wanted),
+            Unknown::Drop,
+        )
+        .map_err(|error| Error::BadRequest(error.to_string()))?;
+        let after = apply::update(
+            Some(&old),
+            &new,
+            before,
+            writer(request),
+            self.now(),
+            &versions,
+        );
+        let Value::Object(wanted) = new else {
+            unreachable!("a Scale is a map")
+        };
         let draft = self.draft(request, live, &wanted, after)?;
         self.finish_scale(request, live, draft).await
     }
@@ -185,15 +195,23 @@ impl Resources {
                 resource: "Scale".into(),
                 name: request.name.into(),
             };
-            return Err(Error::Invalid { subject, errors: vec![error] });
+            return Err(Error::Invalid {
+                subject,
+                errors: vec![error],
+            });
         }
         let mut object = live.map().clone();
-        object.object_at("spec").insert("replicas", Value::Int(replicas));
+        object
+            .object_at("spec")
+            .insert("replicas", Value::Int(replicas));
         let version = request.kind.api_version();
         let owners = from_scale(live.owners.0.clone(), &owners, &version, |version| {
             self.replicas_path(request, version)
         });
-        Ok(Draft { object, owners: Owners(owners) })
+        Ok(Draft {
+            object,
+            owners: Owners(owners),
+        })
     }
 
     async fn finish_scale(
@@ -203,7 +221,10 @@ impl Resources {
         draft: Draft,
     ) -> Result<Attempt, Error> {
         // The parent is written as a whole, by the rules of the parent.
-        let parent = Request { subresource: "", ..*request };
+        let parent = Request {
+            subresource: "",
+            ..*request
+        };
         let written = match self.finish_update(&parent, live, draft).await? {
             Attempt::Done(written) => written,
             Attempt::Stale => return Ok(Attempt::Stale),
@@ -218,8 +239,14 @@ impl Resources {
     }
 
     fn scale_typing(&self) -> Typing<'static> {
-        let root = self.catalogue.definition(SCALE).expect("scales are built in");
-        Typing { types: self.catalogue.types(), root }
+        let root = self
+            .catalogue
+            .definition(SCALE)
+            .expect("scales are built in");
+        Typing {
+            types: self.catalogue.types(),
+            root,
+        }
     }
 
     /// Where a version of the parent keeps its replicas.
@@ -263,13 +290,23 @@ fn scale_of(parent: &Map) -> Map {
     scale.insert("kind", "Scale".into());
     scale.insert("apiVersion", SCALE_API_VERSION.into());
     let metadata = meta_mut(&mut scale);
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if let Some(value) = meta(parent).get(field) {
             metadata.insert(field, value.clone());
         }
     }
     let number = |path: [&str; 2]| {
-        parent.get(path[0]).and_then(|part| part.get(path[1])).and_then(Value::as_int).unwrap_or(0)
+        parent
+            .get(path[0])
+            .and_then(|part| part.get(path[1]))
+            .and_then(Value::as_int)
+            .unwrap_or(0)
     };
     let mut spec = Map::new();
     if number(["spec", "replicas"]) != 0 {
@@ -291,7 +328,9 @@ fn scale_of(parent: &Map) -> Map {
 
 /// A selector as text: a LabelSelector, or the plain labels of older kinds.
 fn selector_text(selector: &Value) -> String {
-    let structured = selector.get("matchLabels").is_some_and(|labels| labels.as_object().is_some())
+    let structured = selector
+        .get("matchLabels")
+        .is_some_and(|labels| labels.as_object().is_some())
         || selector.get("matchExpressions").is_some();
     if structured {
         return LabelSelector::from_label_selector_value(selector)
@@ -299,7 +338,8 @@ fn selector_text(selector: &Value) -> String {
             .unwrap_or_default();
     }
     let labels = selector.as_object().into_iter().flat_map(Map::iter);
-    let pairs: Vec<String> =
-        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let pairs: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
     pairs.join(",")
 }

@@ -62,11 +62,17 @@ impl Resources {
             if let Some(version) = from {
                 self.wait_for(version).await?;
             }
-            let range = Range { prefix: &prefix, ..Range::default() };
+            let range = Range {
+                prefix: &prefix,
+                ..Range::default()
+            };
             let page = self.store.range(&kind.collection, range).await;
             let page = page.map_err(|error| Error::from_store(error, Subject::default))?;
             let mut matcher = Matcher::new(kind, &options.selection);
-            let matching = page.records.into_iter().filter(|record| matcher.matches(record));
+            let matching = page
+                .records
+                .into_iter()
+                .filter(|record| matcher.matches(record));
             waiting.extend(matching.map(|record| Notice::Added(record, None)));
             if options.bookmarks && options.initial_events == Some(true) {
                 waiting.push_back(Notice::Bookmark(page.revision, Initial::End));
@@ -77,7 +83,13 @@ impl Resources {
         };
         let feed = self.store.watch(&kind.collection, start).await;
         let feed = feed.map_err(watch_error)?;
-        Ok(Watching { kind: Arc::clone(kind), options, prefix, waiting, feed })
+        Ok(Watching {
+            kind: Arc::clone(kind),
+            options,
+            prefix,
+            waiting,
+            feed,
+        })
     }
 }
 

@@ -69,7 +69,9 @@ pub(crate) struct Live {
 impl Live {
     /// The object as the map it is.
     pub(crate) fn map(&self) -> &Map {
-        self.object.as_object().expect("a live object is made of a map")
+        self.object
+            .as_object()
+            .expect("a live object is made of a map")
     }
 }
 
@@ -103,7 +105,10 @@ pub(crate) enum Attempt {
 impl Resources {
     /// `POST`: makes a new object.
     pub async fn create(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let Parsed { mut object, managed_fields } = body::read(self.catalogue, request, body)?;
+        let Parsed {
+            mut object,
+            managed_fields,
+        } = body::read(self.catalogue, request, body)?;
         check_namespace(request, &mut object)?;
         let body_name = meta_text(&object, "name");
         if !request.name.is_empty() && body_name != request.name {
@@ -124,7 +129,9 @@ impl Resources {
         mut object: Map,
         managed_fields: Option<Value>,
     ) -> Result<Written, Error> {
-        request.warnings.add(meta::dedup_owner_references(&mut object));
+        request
+            .warnings
+            .add(meta::dedup_owner_references(&mut object));
         let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
         self.create_draft(request, Draft { object, owners }).await
     }
@@ -135,11 +142,16 @@ impl Resources {
         request: &Request<'_>,
         mut draft: Draft,
     ) -> Result<Written, Error> {
-        self.admission.mutate(self, request, &mut draft.object, None).await?;
+        self.admission
+            .mutate(self, request, &mut draft.object, None)
+            .await?;
         let base = meta_text(&draft.object, "generateName").to_owned();
         if !meta_text(&draft.object, "name").is_empty() || base.is_empty() {
             let object = self.create_named(request, draft).await?;
-            return Ok(Written { object, created: true });
+            return Ok(Written {
+                object,
+                created: true,
+            });
         }
         let mut name = String::new();
         for _ in 0..GENERATED_NAMES_MAX {
@@ -147,7 +159,12 @@ impl Resources {
             name = ids::generated_name(&base);
             meta_mut(&mut attempt.object).insert("name", Value::from(name.as_str()));
             match self.create_named(request, attempt).await {
-                Ok(object) => return Ok(Written { object, created: true }),
+                Ok(object) => {
+                    return Ok(Written {
+                        object,
+                        created: true,
+                    });
+                }
                 Err(Error::AlreadyExists(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -162,8 +179,12 @@ impl Resources {
     ) -> Result<WrittenObject, Error> {
         let lease = self.allocate_new(request, &mut draft.object).await?;
         self.shape_new(request.kind, &mut draft)?;
-        request.warnings.add((request.kind.rules.warnings)(&draft.object, None));
-        self.admission.validate(self, request, &draft.object, None).await?;
+        request
+            .warnings
+            .add((request.kind.rules.warnings)(&draft.object, None));
+        self.admission
+            .validate(self, request, &draft.object, None)
+            .await?;
         let name = meta_text(&draft.object, "name").to_owned();
         let written = self.commit_new(request, &name, draft).await?;
         if !request.options.dry_run {
@@ -203,18 +224,29 @@ impl Resources {
             let exists = self.store.get(&kind.collection, &key).await;
             return match exists.map_err(|error| Error::from_store(error, || subject(kind, name)))? {
                 Some(record) => Err(exists_already(kind, name, &record)),
-                None => Ok(WrittenObject::Stored { value, revision: None }),
+                None => Ok(WrittenObject::Stored {
+                    value,
+                    revision: None,
+                }),
             };
         }
         let ttl_seconds = kind.rules.ttl_seconds;
-        let change = Change::Put { value: value.clone(), ttl_seconds };
-        match self.store.commit(&kind.collection, &key, Expect::Absent, change).await {
-            Ok(committed) => {
-                Ok(WrittenObject::Stored { value, revision: Some(committed.revision) })
-            }
-            Err(store::Error::Conflict { current: Some(record) }) => {
-                Err(exists_already(kind, name, &record))
-            }
+        let change = Change::Put {
+            value: value.clone(),
+            ttl_seconds,
+        };
+        match self
+            .store
+            .commit(&kind.collection, &key, Expect::Absent, change)
+            .await
+        {
+            Ok(committed) => Ok(WrittenObject::Stored {
+                value,
+                revision: Some(committed.revision),
+            }),
+            Err(store::Error::Conflict {
+                current: Some(record),
+            }) => Err(exists_already(kind, name, &record)),
             Err(error) => Err(Error::from_store(error, || subject(kind, name))),
         }
     }
@@ -222,7 +254,10 @@ impl Resources {
     /// `PUT`: replaces an object.
     pub async fn update(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = request.kind;
-        let Parsed { mut object, managed_fields } = body::read(self.catalogue, request, body)?;
+        let Parsed {
+            mut object,
+            managed_fields,
+        } = body::read(self.catalogue, request, body)?;
         check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         loop {
@@ -232,7 +267,10 @@ impl Resources {
             let given = check_version(kind, &mut object, &live)?;
             check_uid(kind, &object, &live)?;
             let supplied = managed_fields.as_ref();
-            match self.replace(request, &live, object.clone(), supplied).await? {
+            match self
+                .replace(request, &live, object.clone(), supplied)
+                .await?
+            {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale if given == Given::Version => {
                     return Err(Error::modified(subject(kind, request.name)));
@@ -273,14 +311,19 @@ impl Resources {
             let Some(live) = self.live(request).await? else {
                 return Err(Error::NotFound(subject(kind, request.name)));
             };
-            let Parsed { mut object, managed_fields } =
-                patch.apply(self.catalogue, request, &live)?;
+            let Parsed {
+                mut object,
+                managed_fields,
+            } = patch.apply(self.catalogue, request, &live)?;
             check_name(request, &object)?;
             check_namespace(request, &mut object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
             // was faster; without one the patch is simply applied again.
             check_version(kind, &mut object, &live)?;
-            match self.replace(request, &live, object, managed_fields.as_ref()).await? {
+            match self
+                .replace(request, &live, object, managed_fields.as_ref())
+                .await?
+            {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -295,11 +338,16 @@ impl Resources {
         mut object: Map,
         supplied: Option<&Value>,
     ) -> Result<Attempt, Error> {
-        request.warnings.add(meta::dedup_owner_references(&mut object));
+        request
+            .warnings
+            .add(meta::dedup_owner_references(&mut object));
         let new = Value::Object(object);
         let owners = Owners::after_update(self, request, live, &new, supplied);
-        let Value::Object(object) = new else { unreachable!("it was made of a map just above") };
-        self.finish_update(request, live, Draft { object, owners }).await
+        let Value::Object(object) = new else {
+            unreachable!("it was made of a map just above")
+        };
+        self.finish_update(request, live, Draft { object, owners })
+            .await
     }
 
     /// From a draft whose owners are known to the commit: steps 4 to 7.
@@ -310,30 +358,52 @@ impl Resources {
         mut draft: Draft,
     ) -> Result<Attempt, Error> {
         let (kind, old) = (request.kind, live.map());
-        self.admission.mutate(self, request, &mut draft.object, Some(old)).await?;
-        let lease = self.allocate_changed(request, &mut draft.object, old).await?;
+        self.admission
+            .mutate(self, request, &mut draft.object, Some(old))
+            .await?;
+        let lease = self
+            .allocate_changed(request, &mut draft.object, old)
+            .await?;
         // Whoever asks for a change, be it one that the kind then drops, moves its entry's time.
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
         }
         self.shape_changed(request, live, &mut draft)?;
-        request.warnings.add((kind.rules.warnings)(&draft.object, Some(old)));
-        self.admission.validate(self, request, &draft.object, Some(old)).await?;
+        request
+            .warnings
+            .add((kind.rules.warnings)(&draft.object, Some(old)));
+        self.admission
+            .validate(self, request, &draft.object, Some(old))
+            .await?;
         let finished = is_finished(kind, &draft.object, old);
         let value = self.encode(kind, draft);
         let revision = live.record.revision;
         if request.options.dry_run || (value == live.record.value && !finished) {
-            let object = WrittenObject::Stored { value, revision: Some(revision) };
-            return Ok(Attempt::Done(Written { object, created: false }));
+            let object = WrittenObject::Stored {
+                value,
+                revision: Some(revision),
+            };
+            return Ok(Attempt::Done(Written {
+                object,
+                created: false,
+            }));
         }
         let change = if finished {
             Change::Delete
         } else {
-            Change::Put { value: value.clone(), ttl_seconds: kind.rules.ttl_seconds }
+            Change::Put {
+                value: value.clone(),
+                ttl_seconds: kind.rules.ttl_seconds,
+            }
         };
         let committed = self
             .store
-            .commit(&kind.collection, &live.record.name, Expect::At(revision), change)
+            .commit(
+                &kind.collection,
+                &live.record.name,
+                Expect::At(revision),
+                change,
+            )
             .await;
         match committed {
             Ok(committed) => {
@@ -345,8 +415,14 @@ impl Resources {
                     lease.keep();
                     committed.revision
                 };
-                let object = WrittenObject::Stored { value, revision: Some(revision) };
-                Ok(Attempt::Done(Written { object, created: false }))
+                let object = WrittenObject::Stored {
+                    value,
+                    revision: Some(revision),
+                };
+                Ok(Attempt::Done(Written {
+                    object,
+                    created: false,
+                }))
             }
             Err(store::Error::Conflict { .. }) => Ok(Attempt::Stale),
             Err(error) => Err(Error::from_store(error, || subject(kind, request.name))),
@@ -370,7 +446,11 @@ impl Resources {
         draft.show_odd_owners();
         let object = &draft.object;
         let mut errors = validation::meta::validate_update(kind, object, old);
-        errors.extend((kind.rules.validate)(object, Some(old), request.subresource));
+        errors.extend((kind.rules.validate)(
+            object,
+            Some(old),
+            request.subresource,
+        ));
         refuse_invalid(self.stored_kind(kind), object, errors)
     }
 
@@ -383,7 +463,9 @@ impl Resources {
             .get(&kind.collection, &key)
             .await
             .map_err(|error| Error::from_store(error, || subject(kind, request.name)))?;
-        record.map(|record| self.take_apart(kind, record)).transpose()
+        record
+            .map(|record| self.take_apart(kind, record))
+            .transpose()
     }
 
     /// Takes a record apart, converting it to the version of `kind`.
@@ -398,7 +480,11 @@ impl Resources {
         let tree = stored.tree(Some(record.revision)).map_err(|_| damaged())?;
         let owners = Owners::read(stored.managed_fields()).map_err(|_| damaged())?;
         let object = Value::Object(self.served_tree(kind, tree));
-        Ok(Live { object, owners, record })
+        Ok(Live {
+            object,
+            owners,
+            record,
+        })
     }
 
     /// A stored tree as an object of `kind`.
@@ -406,7 +492,11 @@ impl Resources {
         let stored = self.stored_kind(kind);
         tree.insert("kind", Value::String(stored.kind.clone()));
         tree.insert("apiVersion", Value::String(stored.api_version()));
-        if Arc::ptr_eq(stored, kind) { tree } else { convert(stored, kind, tree) }
+        if Arc::ptr_eq(stored, kind) {
+            tree
+        } else {
+            convert(stored, kind, tree)
+        }
     }
 
     pub(crate) fn encode(&self, kind: &Arc<Kind>, draft: Draft) -> Bytes {
@@ -451,7 +541,11 @@ impl Resources {
 fn exists_already(kind: &Kind, name: &str, record: &Record) -> Error {
     let deleting = Stored::new(&record.value).is_ok_and(|stored| stored.is_deleting());
     let subject = subject(kind, name);
-    if deleting { Error::BeingDeleted(subject) } else { Error::AlreadyExists(subject) }
+    if deleting {
+        Error::BeingDeleted(subject)
+    } else {
+        Error::AlreadyExists(subject)
+    }
 }
 
 fn refuse_invalid(kind: &Kind, object: &Map, errors: Vec<FieldError>) -> Result<(), Error> {
@@ -465,7 +559,10 @@ fn refuse_invalid(kind: &Kind, object: &Map, errors: Vec<FieldError>) -> Result<
 /// Whether a deletion that waited for finalizers is over.
 fn is_finished(kind: &Kind, new: &Map, old: &Map) -> bool {
     let old_meta = meta(old);
-    let grace = old_meta.get("deletionGracePeriodSeconds").and_then(Value::as_int).unwrap_or(0);
+    let grace = old_meta
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_int)
+        .unwrap_or(0);
     old_meta.contains_key("deletionTimestamp")
         && grace == 0
         && meta::finalizers(new).is_empty()
@@ -474,7 +571,10 @@ fn is_finished(kind: &Kind, new: &Map, old: &Map) -> bool {
 
 fn count_generation(kind: &Kind, subresource: &str, new: &mut Map, old: &Map) {
     if kind.rules.generation.counts(new, old, subresource) {
-        let generation = meta(old).get("generation").and_then(Value::as_int).unwrap_or(0);
+        let generation = meta(old)
+            .get("generation")
+            .and_then(Value::as_int)
+            .unwrap_or(0);
         meta_mut(new).insert("generation", Value::Int(generation + 1));
     }
 }
@@ -531,7 +631,9 @@ pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Resul
     } else {
         found.parse().map_err(|_| {
             let quoted = object::field::quote(found);
-            Error::BadRequest(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+            Error::BadRequest(format!(
+                "strconv.ParseUint: parsing {quoted}: invalid syntax"
+            ))
         })?
     };
     if version == 0 {
@@ -541,7 +643,10 @@ pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Resul
             let detail = "must be specified for an update";
             let error =
                 FieldError::invalid(&metadata.field("resourceVersion"), &Value::Int(0), detail);
-            return Err(Error::Invalid { subject: subject(kind, name), errors: vec![error] });
+            return Err(Error::Invalid {
+                subject: subject(kind, name),
+                errors: vec![error],
+            });
         }
         let current = Value::from(live.record.revision.to_string());
         meta_mut(object).insert("resourceVersion", current);

@@ -14,10 +14,16 @@ fn pod(name: &str) -> Value {
 #[tokio::test]
 async fn a_plain_pod_gets_priority_and_tolerations() {
     let resources = server().await;
-    let created = Ask::new(&resources, "", "pods").create(pod("one")).await.unwrap();
+    let created = Ask::new(&resources, "", "pods")
+        .create(pod("one"))
+        .await
+        .unwrap();
     let spec = created.get("spec").unwrap();
     assert_eq!(spec.get("priority"), Some(&Value::Int(0)));
-    assert_eq!(spec.str_at(&["preemptionPolicy"]), Some("PreemptLowerPriority"));
+    assert_eq!(
+        spec.str_at(&["preemptionPolicy"]),
+        Some("PreemptLowerPriority")
+    );
     let tolerations = value!([
         {
             "key": "node.kubernetes.io/not-ready", "operator": "Exists",
@@ -36,9 +42,15 @@ async fn a_toleration_of_everything_stands_alone() {
     let resources = server().await;
     let mut wanted = pod("one");
     let all = value!([{"operator": "Exists"}]);
-    let spec = wanted.get_mut("spec").and_then(Value::as_object_mut).unwrap();
+    let spec = wanted
+        .get_mut("spec")
+        .and_then(Value::as_object_mut)
+        .unwrap();
     spec.insert("tolerations", all.clone());
-    let created = Ask::new(&resources, "", "pods").create(wanted).await.unwrap();
+    let created = Ask::new(&resources, "", "pods")
+        .create(wanted)
+        .await
+        .unwrap();
     assert_eq!(created.at(&["spec", "tolerations"]), Some(&all));
 }
 
@@ -46,7 +58,10 @@ async fn a_toleration_of_everything_stands_alone() {
 async fn a_plugin_that_is_switched_off_does_nothing() {
     let resources =
         server_without(&["ServiceAccount", "Priority", "DefaultTolerationSeconds"]).await;
-    let created = Ask::new(&resources, "", "pods").create(pod("one")).await.unwrap();
+    let created = Ask::new(&resources, "", "pods")
+        .create(pod("one"))
+        .await
+        .unwrap();
     for field in ["priority", "preemptionPolicy", "tolerations"] {
         assert_eq!(created.at(&["spec", field]), None, "{field}");
     }
@@ -59,7 +74,10 @@ async fn which_priority_a_class_gives() {
     let classes = Ask::new(&resources, "scheduling.k8s.io", "priorityclasses");
     let with = |class: &str, priority: Value| {
         let mut wanted = pod("one");
-        let spec = wanted.get_mut("spec").and_then(Value::as_object_mut).unwrap();
+        let spec = wanted
+            .get_mut("spec")
+            .and_then(Value::as_object_mut)
+            .unwrap();
         spec.insert("priorityClassName", class.into());
         if !priority.is_null() {
             spec.insert("priority", priority);
@@ -67,7 +85,10 @@ async fn which_priority_a_class_gives() {
         wanted
     };
     let refused = refusal(pods.create(with("absent", Value::Null)).await);
-    assert_eq!(refused, "pods \"one\" is forbidden: no PriorityClass with name absent was found");
+    assert_eq!(
+        refused,
+        "pods \"one\" is forbidden: no PriorityClass with name absent was found"
+    );
     let refused = refusal(pods.create(with("system-node-critical", 7.into())).await);
     assert_eq!(
         refused,
@@ -105,15 +126,24 @@ async fn a_pod_runs_as_an_account_that_exists() {
          serviceaccount \"default\" not found"
     );
     let account = value!({"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]});
-    Ask::new(&resources, "", "serviceaccounts").create(account).await.unwrap();
+    Ask::new(&resources, "", "serviceaccounts")
+        .create(account)
+        .await
+        .unwrap();
     let created = pods.create(pod("one")).await.unwrap();
     let spec = created.get("spec").unwrap();
     assert_eq!(spec.str_at(&["serviceAccountName"]), Some("default"));
     assert_eq!(spec.str_at(&["serviceAccount"]), Some("default"));
-    assert_eq!(spec.get("imagePullSecrets"), Some(&value!([{"name": "pull"}])));
+    assert_eq!(
+        spec.get("imagePullSecrets"),
+        Some(&value!([{"name": "pull"}]))
+    );
     let volumes = spec.get("volumes").and_then(Value::as_array).unwrap();
     let name = volumes[0].str_at(&["name"]).unwrap();
-    assert!(name.starts_with("kube-api-access-") && name.len() == 21, "{name}");
+    assert!(
+        name.starts_with("kube-api-access-") && name.len() == 21,
+        "{name}"
+    );
     let container = &spec.get("containers").and_then(Value::as_array).unwrap()[0];
     let mount = value!([{
         "name": name, "readOnly": true,
@@ -132,13 +162,18 @@ async fn storage_objects_are_protected_and_nodes_tainted() {
             "resources": {"requests": {"storage": "1Gi"}},
         },
     });
-    let created =
-        Ask::new(&resources, "", "persistentvolumeclaims").create(claim.clone()).await.unwrap();
+    let created = Ask::new(&resources, "", "persistentvolumeclaims")
+        .create(claim.clone())
+        .await
+        .unwrap();
     let finalizers = value!(["kubernetes.io/pvc-protection"]);
     assert_eq!(created.at(&["metadata", "finalizers"]), Some(&finalizers));
     assert_eq!(created.at(&["spec", "storageClassName"]), None);
     let node = value!({"metadata": {"name": "n"}});
-    let created = Ask::new(&resources, "", "nodes").create(node).await.unwrap();
+    let created = Ask::new(&resources, "", "nodes")
+        .create(node)
+        .await
+        .unwrap();
     let taints = value!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
     assert_eq!(created.at(&["spec", "taints"]), Some(&taints));
 
@@ -153,7 +188,12 @@ async fn storage_objects_are_protected_and_nodes_tainted() {
     }
     let ask = Ask::new(&resources, "", "persistentvolumeclaims").dry();
     let mut other = claim;
-    other.get_mut("metadata").unwrap().as_object_mut().unwrap().insert("name", "x".into());
+    other
+        .get_mut("metadata")
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .insert("name", "x".into());
     let created = ask.create(other).await.unwrap();
     assert_eq!(created.str_at(&["spec", "storageClassName"]), Some("b"));
 }

@@ -13,7 +13,10 @@ fn address(service: &Value) -> &str {
 }
 
 fn node_port(service: &Value, place: usize) -> Option<i64> {
-    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap();
+    let ports = service
+        .at(&["spec", "ports"])
+        .and_then(Value::as_array)
+        .unwrap();
     ports[place].get("nodePort").and_then(Value::as_int)
 }
 
@@ -21,12 +24,21 @@ fn node_port(service: &Value, place: usize) -> Option<i64> {
 async fn a_service_keeps_its_address_until_it_is_gone() {
     let resources = server().await;
     let services = Ask::new(&resources, "", "services");
-    let created = services.create(service("one", value!({"ports": [{"port": 80}]}))).await.unwrap();
+    let created = services
+        .create(service("one", value!({"ports": [{"port": 80}]})))
+        .await
+        .unwrap();
     let given = address(&created).to_owned();
     assert!(given.starts_with("10.0.0."), "{given}");
-    assert_eq!(created.at(&["spec", "clusterIPs"]), Some(&value!([(given.as_str())])));
+    assert_eq!(
+        created.at(&["spec", "clusterIPs"]),
+        Some(&value!([(given.as_str())]))
+    );
     assert_eq!(created.at(&["spec", "ipFamilies"]), Some(&value!(["IPv4"])));
-    assert_eq!(created.str_at(&["spec", "ipFamilyPolicy"]), Some("SingleStack"));
+    assert_eq!(
+        created.str_at(&["spec", "ipFamilyPolicy"]),
+        Some("SingleStack")
+    );
 
     let one = Ask::new(&resources, "", "services").named("one");
     let left_out = service("one", value!({"ports": [{"port": 81}]}));
@@ -95,8 +107,14 @@ async fn headless_services_have_no_address() {
     assert_eq!(created.at(&["spec", "ipFamilies"]), Some(&value!(["IPv4"])));
     let spec = value!({"clusterIP": "None", "ports": [{"port": 80}]});
     let created = services.create(service("two", spec)).await.unwrap();
-    assert_eq!(created.at(&["spec", "ipFamilies"]), Some(&value!(["IPv4", "IPv6"])));
-    assert_eq!(created.str_at(&["spec", "ipFamilyPolicy"]), Some("RequireDualStack"));
+    assert_eq!(
+        created.at(&["spec", "ipFamilies"]),
+        Some(&value!(["IPv4", "IPv6"]))
+    );
+    assert_eq!(
+        created.str_at(&["spec", "ipFamilyPolicy"]),
+        Some("RequireDualStack")
+    );
 }
 
 #[tokio::test]
@@ -104,10 +122,16 @@ async fn a_type_change_takes_and_releases() {
     let resources = server().await;
     let services = Ask::new(&resources, "", "services");
     let one = Ask::new(&resources, "", "services").named("one");
-    let created = services.create(service("one", value!({"ports": [{"port": 80}]}))).await.unwrap();
+    let created = services
+        .create(service("one", value!({"ports": [{"port": 80}]})))
+        .await
+        .unwrap();
     let given = address(&created).to_owned();
     assert_eq!(node_port(&created, 0), None);
-    let changed = one.merge(value!({"spec": {"type": "NodePort"}})).await.unwrap();
+    let changed = one
+        .merge(value!({"spec": {"type": "NodePort"}}))
+        .await
+        .unwrap();
     let port = node_port(&changed, 0).unwrap();
     assert!((30_000..=32_767).contains(&port), "{port}");
     assert_eq!(address(&changed), given);
@@ -164,7 +188,10 @@ async fn services_made_at_once_share_no_address() {
         let resources = resources.clone();
         tasks.spawn(async move {
             let wanted = service(&format!("s{number}"), value!({"ports": [{"port": 80}]}));
-            let created = Ask::new(&resources, "", "services").create(wanted).await.unwrap();
+            let created = Ask::new(&resources, "", "services")
+                .create(wanted)
+                .await
+                .unwrap();
             address(&created).to_owned()
         });
     }

@@ -15,10 +15,16 @@ use store::{FalseClock, Options, Store};
 pub(crate) async fn server_without(plugins: &[&str]) -> Resources {
     let disabled: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
     let clock = Arc::new(FalseClock::new(1_700_000_000_000));
-    let store = Store::memory(Options { clock: clock.clone(), ..Options::default() });
+    let store = Store::memory(Options {
+        clock: clock.clone(),
+        ..Options::default()
+    });
     let resources = Resources::new(store, clock, Chain::without(&disabled));
     let address = "127.0.0.1:6443".parse().expect("an address");
-    resources.bootstrap(address).await.expect("the bootstrap works");
+    resources
+        .bootstrap(address)
+        .await
+        .expect("the bootstrap works");
     resources
 }
 
@@ -60,41 +66,71 @@ impl<'a> Ask<'a> {
     }
 
     pub(crate) fn under(self, subresource: &'a str) -> Ask<'a> {
-        Ask { subresource, ..self }
+        Ask {
+            subresource,
+            ..self
+        }
     }
 
     pub(crate) fn dry(self) -> Ask<'a> {
-        Ask { dry_run: true, ..self }
+        Ask {
+            dry_run: true,
+            ..self
+        }
     }
 
     pub(crate) async fn create(&self, object: Value) -> Result<Value, Error> {
         let options = self.options();
-        self.shown(self.resources.create(&self.request(&options), &body(object)).await)
+        self.shown(
+            self.resources
+                .create(&self.request(&options), &body(object))
+                .await,
+        )
     }
 
     pub(crate) async fn update(&self, object: Value) -> Result<Value, Error> {
         let options = self.options();
-        self.shown(self.resources.update(&self.request(&options), &body(object)).await)
+        self.shown(
+            self.resources
+                .update(&self.request(&options), &body(object))
+                .await,
+        )
     }
 
     pub(crate) async fn merge(&self, patch: Value) -> Result<Value, Error> {
         let options = self.options();
         let request = self.request(&options);
-        self.shown(self.resources.patch(&request, PatchType::Merge, &body(patch)).await)
+        self.shown(
+            self.resources
+                .patch(&request, PatchType::Merge, &body(patch))
+                .await,
+        )
     }
 
     pub(crate) async fn delete(&self) -> Result<Deleted, Error> {
         let options = self.options();
-        let delete = DeleteOptions { dry_run: self.dry_run, ..DeleteOptions::default() };
-        self.resources.delete(&self.request(&options), &delete).await
+        let delete = DeleteOptions {
+            dry_run: self.dry_run,
+            ..DeleteOptions::default()
+        };
+        self.resources
+            .delete(&self.request(&options), &delete)
+            .await
     }
 
     fn options(&self) -> WriteOptions {
-        WriteOptions { manager: "tester".into(), dry_run: self.dry_run, ..WriteOptions::default() }
+        WriteOptions {
+            manager: "tester".into(),
+            dry_run: self.dry_run,
+            ..WriteOptions::default()
+        }
     }
 
     fn request<'r>(&'r self, options: &'r WriteOptions) -> Request<'r> {
-        let kind = self.resources.catalogue().resource(self.group, "v1", self.resource);
+        let kind = self
+            .resources
+            .catalogue()
+            .resource(self.group, "v1", self.resource);
         let kind = kind.expect("the kind is built in");
         Request {
             kind,
@@ -120,7 +156,10 @@ impl<'a> Ask<'a> {
 }
 
 fn body(object: Value) -> Body {
-    Body { media: Media::Json, bytes: json::to_vec(&object).into() }
+    Body {
+        media: Media::Json,
+        bytes: json::to_vec(&object).into(),
+    }
 }
 
 /// The text of a refusal.

@@ -128,7 +128,8 @@ enum Entry<'t> {
 }
 
 /// Walks a map and its declared fields side by side (both are sorted), calls `visit` on each value
-/// that is not `null`, and then applies the printing rules. Unknown entries stay if `visit` says so.
+/// that is not `null`, and then applies the printing rules. Unknown entries stay if `visit` says
+/// so.
 fn each_entry<'t, E>(
     types: &'t Types,
     shape: &'t MapType,

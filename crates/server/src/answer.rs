@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     pub code: u16,
     pub reason: &'static str,
     pub message: String,
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     pub continue_token: String,
     pub retry_after_seconds: u32,
     /// Advice beyond the Status, one `Warning` header each.
@@ -35,11 +35,16 @@ pub(crate) struct Details {
 
 impl Failure {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), ..Failure::default() }
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            ..Failure::default()
+        }
     }
 
     pub(crate) fn about(mut self, subject: Subject) -> Failure {
-        self.details = Some(Details { subject, ..Details::default() });
+        self.details.get_or_insert_default().subject = subject;
         self
     }
 
@@ -88,17 +93,31 @@ impl Failure {
     pub(crate) fn answer(&self, accept: Option<&str>, pretty: bool) -> Response<Body> {
         let mut text = Vec::with_capacity(256);
         self.write(&mut text);
-        let representation = accept_failure(accept)
-            .unwrap_or(Representation { pretty: true, ..Representation::default() });
+        let representation = accept_failure(accept).unwrap_or(Representation {
+            pretty: true,
+            ..Representation::default()
+        });
         let pretty = pretty || representation.pretty;
-        let mut answer = encode(text, Representation { pretty, ..representation });
+        let mut answer = encode(
+            text,
+            Representation {
+                pretty,
+                ..representation
+            },
+        );
         *answer.status_mut() = StatusCode::from_u16(self.code).expect("only known codes are used");
         let headers = answer.headers_mut();
         if self.retry_after_seconds > 0 {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds));
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(self.retry_after_seconds),
+            );
         }
         if self.code == 403 {
-            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            headers.insert(
+                header::X_CONTENT_TYPE_OPTIONS,
+                HeaderValue::from_static("nosniff"),
+            );
         }
         for line in &self.advice {
             if let Ok(value) = HeaderValue::from_str(line) {
@@ -128,7 +147,11 @@ impl Details {
         field("kind", &self.subject.resource, out);
         field("uid", &self.uid, out);
         if !self.causes.is_empty() {
-            out.extend_from_slice(if comma { b",\"causes\":[" } else { b"\"causes\":[" });
+            out.extend_from_slice(if comma {
+                b",\"causes\":["
+            } else {
+                b"\"causes\":["
+            });
             for (place, cause) in self.causes.iter().enumerate() {
                 if place > 0 {
                     out.push(b',');
@@ -173,9 +196,9 @@ impl From<Error> for Failure {
             Error::AlreadyExists(subject) | Error::BeingDeleted(subject) => {
                 Failure::new(409, "AlreadyExists", message).about(subject)
             }
-            Error::NoUniqueName(subject) => {
-                Failure::new(409, "AlreadyExists", message).about(subject).retry_after(1)
-            }
+            Error::NoUniqueName(subject) => Failure::new(409, "AlreadyExists", message)
+                .about(subject)
+                .retry_after(1),
             Error::Conflict { subject, .. } => {
                 Failure::new(409, "Conflict", message).about(subject)
             }
@@ -192,31 +215,34 @@ impl From<Error> for Failure {
                         field: error.field.clone(),
                     })
                     .collect();
-                Failure::new(422, "Invalid", message).about(subject).with_causes(causes)
+                Failure::new(422, "Invalid", message)
+                    .about(subject)
+                    .with_causes(causes)
             }
-            Error::Unprocessable => {
-                Failure::new(422, "Invalid", message).about(Subject::default())
-            }
+            Error::Unprocessable => Failure::new(422, "Invalid", message).about(Subject::default()),
             Error::BadRequest(_) => Failure::new(400, "BadRequest", message),
-            Error::Forbidden { subject, causes, .. } => {
-                Failure::new(403, "Forbidden", message).about(subject).with_causes(causes)
-            }
+            Error::Forbidden {
+                subject, causes, ..
+            } => Failure::new(403, "Forbidden", message)
+                .about(subject)
+                .with_causes(causes),
             Error::TooLarge(_) => Failure::new(413, "RequestEntityTooLarge", message),
-            Error::Expired { continue_token, .. } => {
-                Failure { continue_token, ..Failure::new(410, "Expired", message) }
-            }
+            Error::Expired { continue_token, .. } => Failure {
+                continue_token,
+                ..Failure::new(410, "Expired", message)
+            },
             Error::TooLargeVersion { .. } => {
                 let cause = Cause {
                     reason: "ResourceVersionTooLarge".into(),
                     message: "Too large resource version".to_owned(),
                     field: String::new(),
                 };
-                Failure::new(504, "Timeout", message).with_causes(vec![cause]).retry_after(1)
+                Failure::new(504, "Timeout", message)
+                    .with_causes(vec![cause])
+                    .retry_after(1)
             }
             Error::MethodNotAllowed => Failure::method_not_allowed(),
-            Error::UnsupportedMediaType(_) => {
-                Failure::new(415, "UnsupportedMediaType", message)
-            }
+            Error::UnsupportedMediaType(_) => Failure::new(415, "UnsupportedMediaType", message),
             Error::Unavailable(_) => {
                 Failure::new(503, "ServiceUnavailable", message).retry_after(1)
             }
@@ -233,7 +259,9 @@ pub(crate) fn encode(text: Vec<u8>, representation: Representation) -> Response<
     {
         let mut answer = Response::new(Body::full(bytes));
         let content_type = HeaderValue::from_static(protobuf::CONTENT_TYPE);
-        answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
         return answer;
     }
     let (text, content_type) = match representation.media {
@@ -253,7 +281,9 @@ pub(crate) fn encode(text: Vec<u8>, representation: Representation) -> Response<
         }
     };
     let mut answer = Response::new(Body::full(Bytes::from(text)));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }
 
@@ -264,7 +294,10 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let headers = answer.headers_mut();
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(header::CONTENT_TYPE, content_type);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     answer
 }
 

@@ -98,7 +98,13 @@ impl ListBody {
             .sum();
         let commas = records.len().saturating_sub(1);
         let left_bytes = head.len() + items + commas + LIST_END.len();
-        ListBody { head, item_header, records: records.into_iter(), first: true, left_bytes }
+        ListBody {
+            head,
+            item_header,
+            records: records.into_iter(),
+            first: true,
+            left_bytes,
+        }
     }
 
     /// How long the whole body is.

@@ -19,7 +19,11 @@ use crate::body::Body;
 use crate::negotiate::{self, Offer, Representation, Stream};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const OFFER: Offer = Offer { tables: false, protobuf: false, stream: Stream::No };
+const OFFER: Offer = Offer {
+    tables: false,
+    protobuf: false,
+    stream: Stream::No,
+};
 
 /// The discovery documents.
 pub(crate) struct Discovery {
@@ -37,7 +41,12 @@ struct Tagged {
 
 impl Discovery {
     pub(crate) fn new(catalogue: &'static Catalogue, address: SocketAddr) -> Discovery {
-        Discovery { catalogue, address, core: OnceLock::new(), groups: OnceLock::new() }
+        Discovery {
+            catalogue,
+            address,
+            core: OnceLock::new(),
+            groups: OnceLock::new(),
+        }
     }
 
     /// Answers a discovery path; `None` if the path is none.
@@ -48,11 +57,15 @@ impl Discovery {
         headers: &hyper::HeaderMap,
     ) -> Option<Response<Body>> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        if !matches!(parts.as_slice(), ["api"] | ["api", _] | ["apis"] | ["apis", _] | ["apis", _, _])
-        {
+        if !matches!(
+            parts.as_slice(),
+            ["api"] | ["api", _] | ["apis"] | ["apis", _] | ["apis", _, _]
+        ) {
             return None;
         }
-        let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|value| value.to_str().ok());
         if *method != Method::GET {
             return Some(Failure::method_not_allowed().answer(accept, false));
         }
@@ -95,7 +108,10 @@ impl Discovery {
     }
 
     fn group(&self, name: &str) -> Option<&'static Group> {
-        self.catalogue.groups().iter().find(|group| group.name == name && !name.is_empty())
+        self.catalogue
+            .groups()
+            .iter()
+            .find(|group| group.name == name && !name.is_empty())
     }
 
     fn core_versions(&self) -> Map {
@@ -110,7 +126,11 @@ impl Discovery {
     }
 
     fn group_list(&self) -> Map {
-        let groups = self.catalogue.groups().iter().filter(|group| !group.name.is_empty());
+        let groups = self
+            .catalogue
+            .groups()
+            .iter()
+            .filter(|group| !group.name.is_empty());
         let groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
         object(value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
     }
@@ -146,8 +166,12 @@ impl Discovery {
 
     fn aggregated(&self, prefix: &str, headers: &hyper::HeaderMap) -> Response<Body> {
         let document = match prefix {
-            "api" => self.core.get_or_init(|| self.aggregate(|group| group.name.is_empty())),
-            _ => self.groups.get_or_init(|| self.aggregate(|group| !group.name.is_empty())),
+            "api" => self
+                .core
+                .get_or_init(|| self.aggregate(|group| group.name.is_empty())),
+            _ => self
+                .groups
+                .get_or_init(|| self.aggregate(|group| !group.name.is_empty())),
         };
         let known = headers.get(header::IF_NONE_MATCH) == Some(&document.etag);
         let mut answer = if known {
@@ -170,7 +194,12 @@ impl Discovery {
 
     fn aggregate(&self, belongs: impl Fn(&Group) -> bool) -> Tagged {
         let mut items = Vec::new();
-        for group in self.catalogue.groups().iter().filter(|group| belongs(group)) {
+        for group in self
+            .catalogue
+            .groups()
+            .iter()
+            .filter(|group| belongs(group))
+        {
             let mut metadata = Map::new();
             if !group.name.is_empty() {
                 metadata.insert("name", Value::String(group.name.clone()));
@@ -199,7 +228,10 @@ impl Discovery {
         let mut text = json::to_vec(&document);
         let etag = etag(&text);
         text.push(b'\n');
-        Tagged { text: text.into(), etag }
+        Tagged {
+            text: text.into(),
+            etag,
+        }
     }
 }
 
@@ -244,8 +276,11 @@ fn object(value: Value) -> Map {
 }
 
 fn group_document(group: &Group) -> Map {
-    let versions: Vec<Value> =
-        group.versions.iter().map(|version| group_version(&group.name, version)).collect();
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| group_version(&group.name, version))
+        .collect();
     let preferred = group_version(&group.name, group.preferred());
     object(value!({
         "name": (group.name.as_str()),
@@ -276,7 +311,8 @@ fn resource_document(catalogue: &Catalogue, kind: &Kind) -> Value {
     if !kind.categories.is_empty() {
         document.insert("categories", texts(&kind.categories));
     }
-    if kind.verbs.iter().any(|verb| verb == "list") && kind.verbs.iter().any(|verb| verb == "create")
+    if kind.verbs.iter().any(|verb| verb == "list")
+        && kind.verbs.iter().any(|verb| verb == "create")
     {
         let hash = storage_version_hash(catalogue, kind);
         document.insert("storageVersionHash", hash.into());

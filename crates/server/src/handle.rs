@@ -51,7 +51,9 @@ impl Call {
 
     /// Answers with a failure.
     pub(crate) fn fail(&self, failure: impl Into<Failure>) -> Response<Body> {
-        failure.into().answer(self.header(header::ACCEPT), self.is_pretty())
+        failure
+            .into()
+            .answer(self.header(header::ACCEPT), self.is_pretty())
     }
 }
 
@@ -71,8 +73,13 @@ pub(crate) async fn handle(
             HeaderValue::from_str(&resources::ids::uuid()).expect("a uuid is header text")
         });
     let head = request.method() == Method::HEAD;
-    let mut labels =
-        Labels { verb: "", group: "", version: "", resource: "", code: 0 };
+    let mut labels = Labels {
+        verb: "",
+        group: "",
+        version: "",
+        resource: "",
+        code: 0,
+    };
     // A panic costs this request, never the process.
     let guarded = AssertUnwindSafe(answer_to(&state, certificate, request, &mut labels));
     let mut answer = guarded.catch_unwind().await.unwrap_or_else(|_| {
@@ -131,11 +138,13 @@ async fn answer_to(
         Ok(None) => route(call, info, labels).await,
         Ok(Some(limit)) => {
             let accept = call.header(header::ACCEPT).map(str::to_owned);
-            tokio::time::timeout(limit, route(call, info, labels)).await.unwrap_or_else(|_| {
-                let text = "Timeout: request did not complete within the allotted timeout";
-                let failure = Failure::new(504, "Timeout", text).about(Subject::default());
-                failure.answer(accept.as_deref(), false)
-            })
+            tokio::time::timeout(limit, route(call, info, labels))
+                .await
+                .unwrap_or_else(|_| {
+                    let text = "Timeout: request did not complete within the allotted timeout";
+                    let failure = Failure::new(504, "Timeout", text).about(Subject::default());
+                    failure.answer(accept.as_deref(), false)
+                })
         }
         Err(failure) => call.fail(failure),
     }
@@ -154,7 +163,11 @@ fn timeout(call: &Call, info: &RequestInfo) -> Result<Option<Duration>, Failure>
         Failure::new(400, "BadRequest", text)
     })?;
     let nanos = u64::try_from(nanos).unwrap_or(0);
-    let limit = if nanos == 0 { REQUEST_TIMEOUT } else { Duration::from_nanos(nanos) };
+    let limit = if nanos == 0 {
+        REQUEST_TIMEOUT
+    } else {
+        Duration::from_nanos(nanos)
+    };
     Ok(Some(limit.min(REQUEST_TIMEOUT)))
 }
 
@@ -175,7 +188,10 @@ fn check_permission(user: &User, info: &RequestInfo) -> Result<(), Failure> {
             }
         }
         None => {
-            let attributes = Attributes::Path { verb: info.verb, path: &info.path };
+            let attributes = Attributes::Path {
+                verb: info.verb,
+                path: &info.path,
+            };
             match authorize(user, attributes) {
                 Decision::Allow => Ok(()),
                 Decision::Deny => {
@@ -218,7 +234,9 @@ fn forbidden(user: &User, verb: &str, path: &ResourcePath, resource: &str) -> Fa
 
 /// Refusals repeat what the client sent, so what a browser might run is escaped.
 fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
@@ -228,7 +246,10 @@ async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<B
     let catalogue = call.state.resources.catalogue();
     let kind = catalogue.resource(&path.group, &path.version, &path.resource);
     let Some(kind) = kind else {
-        let group = catalogue.groups().iter().find(|group| group.name == path.group);
+        let group = catalogue
+            .groups()
+            .iter()
+            .find(|group| group.name == path.group);
         return match group {
             Some(_) => call.fail(Failure::no_such_resource()),
             None => answer::page_not_found(),
@@ -264,11 +285,25 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
 
 /// `/`: the paths there are.
 fn index(state: &State) -> Response<Body> {
-    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics",
-        "/readyz", "/version"].map(str::to_owned).into();
-    for group in state.resources.catalogue().groups().iter().filter(|it| !it.name.is_empty()) {
+    let mut paths: Vec<String> = [
+        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version",
+    ]
+    .map(str::to_owned)
+    .into();
+    for group in state
+        .resources
+        .catalogue()
+        .groups()
+        .iter()
+        .filter(|it| !it.name.is_empty())
+    {
         paths.push(format!("/apis/{}", group.name));
-        paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{version}", group.name)));
+        paths.extend(
+            group
+                .versions
+                .iter()
+                .map(|version| format!("/apis/{}/{version}", group.name)),
+        );
     }
     paths.sort();
     let paths: Vec<object::Value> = paths.into_iter().map(object::Value::from).collect();
@@ -278,6 +313,8 @@ fn index(state: &State) -> Response<Body> {
     let mut answer = Response::new(Body::full(text.into()));
     *answer.status_mut() = StatusCode::OK;
     let content_type = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     answer
 }

@@ -19,13 +19,18 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Option<Response<Body>> {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
-    let endpoint = parts.next().filter(|name| matches!(*name, "healthz" | "livez" | "readyz"))?;
+    let endpoint = parts
+        .next()
+        .filter(|name| matches!(*name, "healthz" | "livez" | "readyz"))?;
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Some(Failure::method_not_allowed().answer(None, false));
     }
     let one = parts.next().filter(|name| !name.is_empty());
-    let checks: Vec<&str> =
-        CHECKS.iter().copied().chain((endpoint == "readyz").then_some("shutdown")).collect();
+    let checks: Vec<&str> = CHECKS
+        .iter()
+        .copied()
+        .chain((endpoint == "readyz").then_some("shutdown"))
+        .collect();
     if let Some(name) = one {
         return Some(match checks.iter().find(|check| **check == name) {
             None => answer::page_not_found(),
@@ -53,11 +58,16 @@ fn all(state: &State, endpoint: &str, checks: &[&str], query: &Query) -> Respons
             report.push_str(&format!("[-]{check} failed: reason withheld\n"));
         }
     }
-    let unknown: Vec<String> =
-        excluded.iter().filter(|name| !checks.contains(&name.as_str())).cloned().collect();
+    let unknown: Vec<String> = excluded
+        .iter()
+        .filter(|name| !checks.contains(&name.as_str()))
+        .cloned()
+        .collect();
     if !unknown.is_empty() {
         let names = unknown.join(", ");
-        report.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        report.push_str(&format!(
+            "warn: some health checks cannot be excluded: no matches for {names}\n"
+        ));
     }
     if failed {
         report.push_str(&format!("{endpoint} check failed\n"));
@@ -99,7 +109,9 @@ pub(crate) fn version() -> Response<Body> {
     json::pretty(&json::to_vec(&version), &mut text);
     let mut answer = Response::new(Body::full(text.into()));
     let content_type = hyper::header::HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(hyper::header::CONTENT_TYPE, content_type);
+    answer
+        .headers_mut()
+        .insert(hyper::header::CONTENT_TYPE, content_type);
     answer
 }
 

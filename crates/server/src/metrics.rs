@@ -12,8 +12,7 @@ use crate::body::Body;
 use crate::state::State;
 
 /// Upper bounds of the latency buckets.
-const BUCKETS_SECONDS: [f64; 10] =
-    [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
+const BUCKETS_SECONDS: [f64; 10] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
 
 /// What is counted.
 #[derive(Default)]
@@ -58,7 +57,10 @@ impl Metrics {
     }
 
     fn counter(&self, labels: Labels) -> Arc<Counter> {
-        let mut known = self.requests.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .requests
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry(labels).or_default())
     }
 
@@ -139,11 +141,21 @@ pub(crate) fn answer(state: &State) -> Response<Body> {
     gauge(&mut out, "apiserver_current_inflight_requests", running);
     let watches = metrics.watches.load(Ordering::Relaxed);
     gauge(&mut out, "apiserver_longrunning_requests", watches);
-    gauge(&mut out, "windlass_store_revision", state.resources.store().revision().0);
-    gauge(&mut out, "windlass_store_compacted_revision", state.resources.store().compacted().0);
+    gauge(
+        &mut out,
+        "windlass_store_revision",
+        state.resources.store().revision().0,
+    );
+    gauge(
+        &mut out,
+        "windlass_store_compacted_revision",
+        state.resources.store().compacted().0,
+    );
     let mut answer = Response::new(Body::full(out.into()));
     *answer.status_mut() = StatusCode::OK;
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     answer
 }

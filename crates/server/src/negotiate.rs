@@ -87,9 +87,8 @@ impl NotAcceptable {
     pub(crate) fn message(&self) -> String {
         match self {
             NotAcceptable::Unknown(offer) => {
-                let mut text = format!(
-                    "406: Not Acceptable\n\nAvailable representations: {BODY_TYPES}"
-                );
+                let mut text =
+                    format!("406: Not Acceptable\n\nAvailable representations: {BODY_TYPES}");
                 if offer.stream != Stream::No {
                     text.push_str(", application/json;stream=watch");
                     text.push_str(", application/vnd.kubernetes.protobuf;stream=watch");
@@ -98,7 +97,8 @@ impl NotAcceptable {
             }
             NotAcceptable::Parameters(offer) => {
                 let types = if offer.stream == Stream::Wanted {
-                    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+                    "application/json;stream=watch, \
+                     application/vnd.kubernetes.protobuf;stream=watch"
                 } else {
                     BODY_TYPES
                 };
@@ -131,8 +131,14 @@ pub(crate) fn accept_failure(header: Option<&str>) -> Option<Representation> {
     if header.is_empty() {
         return Some(Representation::default());
     }
-    let offer = Offer { tables: false, protobuf: true, stream: Stream::No };
-    clauses(header).iter().find_map(|clause| clause.representation(offer))
+    let offer = Offer {
+        tables: false,
+        protobuf: true,
+        stream: Stream::No,
+    };
+    clauses(header)
+        .iter()
+        .find_map(|clause| clause.representation(offer))
 }
 
 fn known_to_router(media: &str) -> bool {
@@ -163,7 +169,11 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
                     parameters.push((key, value));
                 }
             }
-            Clause { media, parameters, quality }
+            Clause {
+                media,
+                parameters,
+                quality,
+            }
         })
         .collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
@@ -183,9 +193,10 @@ impl Clause<'_> {
             (Media::Protobuf, PROTOBUF, offer.protobuf),
         ];
         offered.into_iter().find_map(|(media, name, available)| {
-            let matches =
-                self.media == name || matches!(self.media, "*/*" | "application/*");
-            (matches && available).then(|| self.with_parameters(media, offer)).flatten()
+            let matches = self.media == name || matches!(self.media, "*/*" | "application/*");
+            (matches && available)
+                .then(|| self.with_parameters(media, offer))
+                .flatten()
         })
     }
 
@@ -211,7 +222,11 @@ impl Clause<'_> {
             _ => return None,
         };
         let pretty = matches!(self.parameter("pretty"), "1" | "true");
-        Some(Representation { media, pretty, shape })
+        Some(Representation {
+            media,
+            pretty,
+            shape,
+        })
     }
 }
 
@@ -223,7 +238,13 @@ pub(crate) fn body_media(header: Option<&str>) -> Result<Media, Error> {
              {BODY_TYPES}"
         ))
     };
-    match header.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
+    match header
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+    {
         "" | JSON => Ok(Media::Json),
         YAML => Ok(Media::Yaml),
         PROTOBUF => Ok(Media::Protobuf),
@@ -233,7 +254,9 @@ pub(crate) fn body_media(header: Option<&str>) -> Result<Media, Error> {
 
 /// Whether answers are indented: asked for, or asked by a person's client.
 pub(crate) fn is_pretty(query: Option<bool>, accept: bool, user_agent: &str) -> bool {
-    let person = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| user_agent.starts_with(name));
+    let person = ["curl", "Wget", "Mozilla/5.0"]
+        .iter()
+        .any(|name| user_agent.starts_with(name));
     query.unwrap_or(accept || person)
 }
 
@@ -241,7 +264,11 @@ pub(crate) fn is_pretty(query: Option<bool>, accept: bool, user_agent: &str) -> 
 mod tests {
     use super::*;
 
-    const OFFER: Offer = Offer { tables: true, protobuf: false, stream: Stream::No };
+    const OFFER: Offer = Offer {
+        tables: true,
+        protobuf: false,
+        stream: Stream::No,
+    };
 
     fn media(header: &str) -> Result<(Media, Shape), String> {
         accept(Some(header), OFFER)
@@ -252,22 +279,41 @@ mod tests {
     #[test]
     fn which_clause_of_an_accept_header_wins() {
         let json = Ok((Media::Json, Shape::Object));
-        for header in ["", "*/*", "application/xml, */*", "application/json;pretty=1;charset=x"] {
+        for header in [
+            "",
+            "*/*",
+            "application/xml, */*",
+            "application/json;pretty=1;charset=x",
+        ] {
             assert_eq!(media(header), json, "{header}");
         }
         assert_eq!(media("application/json;q=0.1,application/yaml;q=0"), json);
         assert_eq!(media("application/yaml").map(|it| it.0), Ok(Media::Yaml));
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(media(kubectl), Ok((Media::Json, Shape::Table(MetaVersion::V1))));
-        assert_eq!(media("application/json;as=Chair;v=v1;g=meta.k8s.io,application/json"), json);
+        assert_eq!(
+            media(kubectl),
+            Ok((Media::Json, Shape::Table(MetaVersion::V1)))
+        );
+        assert_eq!(
+            media("application/json;as=Chair;v=v1;g=meta.k8s.io,application/json"),
+            json
+        );
     }
 
     #[test]
     fn the_text_tells_who_refused() {
         for header in ["text/html", "application/cbor", "application/*"] {
-            assert!(media(header).unwrap_err().starts_with("406: Not Acceptable"), "{header}");
+            assert!(
+                media(header)
+                    .unwrap_err()
+                    .starts_with("406: Not Acceptable"),
+                "{header}"
+            );
         }
         let refused = media("application/json;as=Chair;v=v1;g=meta.k8s.io").unwrap_err();
-        assert!(refused.starts_with("only the following media types are accepted:"), "{refused}");
+        assert!(
+            refused.starts_with("only the following media types are accepted:"),
+            "{refused}"
+        );
     }
 }

@@ -37,7 +37,12 @@ pub(crate) fn frame(event: &str, object: &Value) -> Bytes {
 }
 
 fn type_of(object: &Map) -> (&str, &str) {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     (text("apiVersion"), text("kind"))
 }
 
@@ -65,7 +70,9 @@ fn message(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
         .collect();
     let meta = |field| object.at(&["metadata", field]);
     let head = ListHead {
-        resource_version: meta("resourceVersion").and_then(Value::as_str).unwrap_or_default(),
+        resource_version: meta("resourceVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
         continue_token: meta("continue").and_then(Value::as_str).unwrap_or_default(),
         remaining_item_count: meta("remainingItemCount").and_then(Value::as_int),
     };
@@ -85,7 +92,9 @@ fn root_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Option<TypeI
         ) => definition(&format!("{META}{kind}")),
         _ => {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            catalogue.by_kind(group, version, kind).map(|kind| kind.root)
+            catalogue
+                .by_kind(group, version, kind)
+                .map(|kind| kind.root)
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Contract: booleans are true for everything but `0` and `false`; of repeated parameters the
 //! first one counts; unknown ones are ignored.
 
+use object::field::{FieldError, Path};
 use object::fields::FieldSelector;
 use object::labels::LabelSelector;
 use object::{Value, field};
-use object::field::{FieldError, Path};
 use resources::options::{
     DeleteOptions, ListOptions, Propagation, RawWriteOptions, Selection, VersionMatch,
     WatchOptions, check_dry_run, refuse,
@@ -36,7 +36,10 @@ impl Query {
 
     /// The first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.parameters
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is neither absent nor empty.
@@ -118,7 +121,10 @@ impl Query {
         let mut errors = Vec::new();
         if self.get("sendInitialEvents").is_some() {
             let field = root.field("sendInitialEvents");
-            errors.push(FieldError::forbidden(&field, "sendInitialEvents is forbidden for list"));
+            errors.push(FieldError::forbidden(
+                &field,
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         let version_match = match self.text("resourceVersionMatch") {
             None => None,
@@ -132,7 +138,11 @@ impl Query {
                         "resourceVersionMatch is forbidden unless resourceVersion is provided";
                     errors.push(FieldError::forbidden(&field, detail));
                 }
-                errors.push(FieldError::not_supported(&field, &Value::from(other), known));
+                errors.push(FieldError::not_supported(
+                    &field,
+                    &Value::from(other),
+                    known,
+                ));
                 None
             }
         };
@@ -180,7 +190,9 @@ impl Query {
             errors.push(FieldError::not_supported(&field, &value, &["NotOlderThan"]));
         }
         refuse("ListOptions", errors)?;
-        let seconds = self.integer("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let seconds = self
+            .integer("timeoutSeconds")?
+            .filter(|seconds| *seconds > 0);
         self.integer("limit")?;
         let options = WatchOptions {
             selection: self.selection(kind)?,
@@ -252,6 +264,10 @@ pub(crate) fn check_propagation(
     }
     if let Err(text) = propagation {
         let known = &["Foreground", "Background", "Orphan", "nil"];
-        errors.push(FieldError::not_supported(&field, &Value::from(text.as_str()), known));
+        errors.push(FieldError::not_supported(
+            &field,
+            &Value::from(text.as_str()),
+            known,
+        ));
     }
 }

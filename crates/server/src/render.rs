@@ -36,7 +36,13 @@ pub(crate) fn stored(
         Shape::Object => object_text(call, kind, &record, revision)?,
         Shape::Table(version) => {
             let object = served(call, kind, &record, revision)?;
-            table::of_objects(call, kind, &[object], table::Meta::of_object(revision), version)?
+            table::of_objects(
+                call,
+                kind,
+                &[object],
+                table::Meta::of_object(revision),
+                version,
+            )?
         }
         Shape::Metadata(version) => {
             let object = served(call, kind, &record, revision)?;
@@ -101,7 +107,12 @@ pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
     let mut partial = Map::with_capacity(3);
     partial.insert("apiVersion", version.api_version().into());
     partial.insert("kind", "PartialObjectMetadata".into());
-    partial.insert("metadata", object.remove("metadata").unwrap_or_else(|| Map::new().into()));
+    partial.insert(
+        "metadata",
+        object
+            .remove("metadata")
+            .unwrap_or_else(|| Map::new().into()),
+    );
     partial
 }
 
@@ -136,7 +147,9 @@ pub(crate) fn list(
             if as_it_is && (body.len() <= GZIP_BYTES_MIN || !takes_gzip(call)) {
                 let mut answer = Response::new(Body::List(body));
                 let content_type = HeaderValue::from_static("application/json");
-                answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+                answer
+                    .headers_mut()
+                    .insert(header::CONTENT_TYPE, content_type);
                 return Ok(answer);
             }
             let mut text = body.collect();
@@ -172,11 +185,7 @@ pub(crate) fn list(
     Ok(finish(call, text, representation))
 }
 
-fn objects(
-    call: &Call,
-    kind: &'static Arc<Kind>,
-    listed: &Listed,
-) -> Result<Vec<Map>, Failure> {
+fn objects(call: &Call, kind: &'static Arc<Kind>, listed: &Listed) -> Result<Vec<Map>, Failure> {
     listed
         .records
         .iter()
@@ -256,6 +265,9 @@ fn gzip(bytes: &[u8]) -> Bytes {
 }
 
 fn damaged(kind: &Kind) -> Failure {
-    let text = format!("Internal error occurred: a stored {} cannot be read", kind.kind);
+    let text = format!(
+        "Internal error occurred: a stored {} cannot be read",
+        kind.kind
+    );
     Failure::new(500, "InternalError", text)
 }

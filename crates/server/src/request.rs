@@ -44,19 +44,28 @@ impl RequestInfo {
         let verb = method_name(method);
         let resource = ResourcePath::parse(&path);
         let Some(mut resource) = resource else {
-            return Ok(RequestInfo { path, verb, resource: None });
+            return Ok(RequestInfo {
+                path,
+                verb,
+                resource: None,
+            });
         };
         let verb = if resource.watch_prefix {
             "watch"
         } else {
             api_verb(method, &resource, query)
         };
-        if resource.name.is_empty() && matches!(verb, "list" | "watch" | "deletecollection") {
-            if let Some(name) = query.single_name() {
-                resource.name = name;
-            }
+        if resource.name.is_empty()
+            && matches!(verb, "list" | "watch" | "deletecollection")
+            && let Some(name) = query.single_name()
+        {
+            resource.name = name;
         }
-        Ok(RequestInfo { path, verb, resource: Some(resource) })
+        Ok(RequestInfo {
+            path,
+            verb,
+            resource: Some(resource),
+        })
     }
 }
 
@@ -194,8 +203,14 @@ mod tests {
         assert_eq!(get("/api/v1/pods"), "list /v1 pods ns= name=");
         assert_eq!(get("/api/v1/pods/?watch=1"), "watch /v1 pods ns= name=");
         assert_eq!(get("/api/v1/watch/pods"), "watch /v1 pods ns= name=");
-        assert_eq!(get("/api/v1/namespaces/a"), "get /v1 namespaces ns=a name=a");
-        assert_eq!(get("/api/v1/namespaces/a/status"), "get /v1 namespaces/status ns=a name=a");
+        assert_eq!(
+            get("/api/v1/namespaces/a"),
+            "get /v1 namespaces ns=a name=a"
+        );
+        assert_eq!(
+            get("/api/v1/namespaces/a/status"),
+            "get /v1 namespaces/status ns=a name=a"
+        );
         assert_eq!(get("/api/v1/namespaces/a/pods"), "list /v1 pods ns=a name=");
         assert_eq!(
             get("/apis/apps/v1/namespaces/a/deployments/b/scale"),
@@ -206,15 +221,26 @@ mod tests {
         assert_eq!(get("/healthz"), "get path /healthz");
         let by_name = "/api/v1/pods?fieldSelector=metadata.name%3Dx";
         assert_eq!(get(by_name), "list /v1 pods ns= name=x");
-        assert_eq!(told(Method::DELETE, "/api/v1/nodes"), "deletecollection /v1 nodes ns= name=");
+        assert_eq!(
+            told(Method::DELETE, "/api/v1/nodes"),
+            "deletecollection /v1 nodes ns= name="
+        );
     }
 
     #[test]
     fn tricks_with_a_path_name_nothing() {
-        for path in ["/api//v1/pods", "/api/v1/../v1/pods", "/api/v1/namespaces//pods", "//api/v1/x//"] {
+        for path in [
+            "/api//v1/pods",
+            "/api/v1/../v1/pods",
+            "/api/v1/namespaces//pods",
+            "//api/v1/x//",
+        ] {
             assert_eq!(parse(Method::GET, path).resource, None, "{path}");
         }
-        assert_eq!(told(Method::GET, "/api/v1/p%6Fds"), "list /v1 pods ns= name=");
+        assert_eq!(
+            told(Method::GET, "/api/v1/p%6Fds"),
+            "list /v1 pods ns= name="
+        );
         assert_eq!(
             RequestInfo::new(&Method::GET, "/api/%zz", &Query::parse("")),
             Err(BadPath)

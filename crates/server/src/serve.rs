@@ -68,7 +68,12 @@ impl Server {
         let address = listener.local_addr()?;
         let state = State::new(options.resources, options.authenticator, address);
         let tls = TlsAcceptor::from(options.tls);
-        Ok(Server { listener, tls, state: Arc::new(state), address })
+        Ok(Server {
+            listener,
+            tls,
+            state: Arc::new(state),
+            address,
+        })
     }
 
     /// Where it listens.
@@ -180,7 +185,10 @@ struct Unstalled<S> {
 
 impl<S> Unstalled<S> {
     fn new(stream: S) -> Unstalled<S> {
-        Unstalled { stream, stall: None }
+        Unstalled {
+            stream,
+            stall: None,
+        }
     }
 
     fn watch<T>(
@@ -193,9 +201,14 @@ impl<S> Unstalled<S> {
             return outcome;
         }
         let limit = Instant::now() + WRITE_STALL_MAX;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(limit)));
+        let stall = self
+            .stall
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(limit)));
         ready!(stall.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client stopped reading",
+        )))
     }
 }
 
@@ -224,10 +237,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
         self.watch(context, outcome)
     }
 
-    fn poll_shutdown(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 

@@ -60,7 +60,11 @@ pub(crate) async fn watch(
     }
     let seconds = seconds.unwrap_or_else(random_lifetime);
     let include = table::Include::of(call)?;
-    let watching = call.state.resources.watch(kind, &path.namespace, options).await;
+    let watching = call
+        .state
+        .resources
+        .watch(kind, &path.namespace, options)
+        .await;
     let now = Instant::now();
     let end = now + Duration::from_secs(seconds);
     call.state.metrics.watch_began();
@@ -96,7 +100,9 @@ pub(crate) async fn watch(
         Media::Protobuf => protobuf::WATCH_CONTENT_TYPE,
         Media::Json | Media::Yaml => "application/json",
     };
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(answer)
 }
 
@@ -165,14 +171,19 @@ impl Flow {
         let mut all: Option<BytesMut> = None;
         loop {
             let size = all.as_ref().map_or(first.len(), BytesMut::len);
-            let Ok(watching) = &mut self.source else { break };
+            let Ok(watching) = &mut self.source else {
+                break;
+            };
             if size >= BATCH_BYTES {
                 break;
             }
             // A failure is told by the next call, after what is ready has been sent.
-            let Ok(Some(notice)) = watching.try_next() else { break };
+            let Ok(Some(notice)) = watching.try_next() else {
+                break;
+            };
             let frame = self.frame(notice);
-            all.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&frame);
+            all.get_or_insert_with(|| BytesMut::from(&first[..]))
+                .extend_from_slice(&frame);
         }
         all.map_or(first, BytesMut::freeze)
     }
@@ -218,8 +229,8 @@ impl Flow {
         };
         let revision = Some(record.revision);
         let resources = &self.state.resources;
-        let plain = self.shape == Shape::Object
-            && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind);
+        let plain =
+            self.shape == Shape::Object && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind);
         if plain && self.media != Media::Protobuf {
             let mut out = open_frame(name);
             let header =
@@ -236,9 +247,7 @@ impl Flow {
     fn shaped_frame(&self, name: &str, object: Map, revision: Option<Revision>) -> Bytes {
         if self.media == Media::Protobuf {
             let object = match self.shape {
-                Shape::Metadata(version) | Shape::MetadataList(version) => {
-                    partial(object, version)
-                }
+                Shape::Metadata(version) | Shape::MetadataList(version) => partial(object, version),
                 Shape::Object | Shape::Table(_) => object,
             };
             return protobuf::frame(name, &object.into());
@@ -274,7 +283,12 @@ impl Flow {
                     self.kind,
                     &[object],
                     &meta,
-                    table::Style { include: self.include, version, columns, now },
+                    table::Style {
+                        include: self.include,
+                        version,
+                        columns,
+                        now,
+                    },
                     out,
                 );
             }

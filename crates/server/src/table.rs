@@ -22,7 +22,10 @@ pub(crate) struct Meta {
 
 impl Meta {
     pub(crate) fn of_object(revision: Option<Revision>) -> Meta {
-        Meta { revision, ..Meta::default() }
+        Meta {
+            revision,
+            ..Meta::default()
+        }
     }
 
     pub(crate) fn of_list(listed: &Listed) -> Meta {
@@ -80,7 +83,12 @@ pub(crate) fn of_objects(
     version: MetaVersion,
 ) -> Result<Vec<u8>, Failure> {
     let include = Include::of(call)?;
-    let style = Style { include, version, columns: true, now: call.state.resources.now() };
+    let style = Style {
+        include,
+        version,
+        columns: true,
+        now: call.state.resources.now(),
+    };
     let mut text = Vec::with_capacity(256 + objects.len() * 512);
     write_rows(kind, objects, &meta, style, &mut text);
     Ok(text)
@@ -97,7 +105,11 @@ pub(crate) fn write_rows(
     out.extend_from_slice(&object_header("Table", style.version.api_version()));
     meta.write(out);
     out.extend_from_slice(b",\"columnDefinitions\":");
-    let columns = if style.columns { columns(kind) } else { Value::Null };
+    let columns = if style.columns {
+        columns(kind)
+    } else {
+        Value::Null
+    };
     json::write(&columns, out);
     out.extend_from_slice(b",\"rows\":[");
     for (place, object) in objects.iter().enumerate() {

@@ -53,19 +53,25 @@ async fn dispatch(
         Operation::List => Stream::Offered,
         _ => Stream::No,
     };
-    let offer = Offer { tables: true, protobuf: !kind.custom, stream };
+    let offer = Offer {
+        tables: true,
+        protobuf: !kind.custom,
+        stream,
+    };
     let accept = call.header(header::ACCEPT);
-    let mut representation = negotiate::accept(accept, offer)
-        .map_err(|refused| {
-            let failure = Failure::new(406, "NotAcceptable", refused.message());
-            match refused {
-                negotiate::NotAcceptable::Unknown(_) => failure.about(Default::default()),
-                negotiate::NotAcceptable::Parameters(_) => failure,
-            }
-        })?;
+    let mut representation = negotiate::accept(accept, offer).map_err(|refused| {
+        let failure = Failure::new(406, "NotAcceptable", refused.message());
+        match refused {
+            negotiate::NotAcceptable::Unknown(_) => failure.about(Default::default()),
+            negotiate::NotAcceptable::Parameters(_) => failure,
+        }
+    })?;
     let user_agent = call.header(header::USER_AGENT).unwrap_or_default();
-    representation.pretty =
-        negotiate::is_pretty(call.query.boolean("pretty"), representation.pretty, user_agent);
+    representation.pretty = negotiate::is_pretty(
+        call.query.boolean("pretty"),
+        representation.pretty,
+        user_agent,
+    );
     match operation {
         Operation::Get => get(call, kind, path, representation).await,
         Operation::List => list(call, kind, path, representation).await,
@@ -158,8 +164,16 @@ async fn get(
         let scale = resources.scale(kind, &path.namespace, &path.name).await?;
         return render::virtual_object(call, scale, representation);
     }
-    let record = resources.get(kind, &path.namespace, &path.name, version).await?;
-    render::stored(call, kind, &record.value, Some(record.revision), representation)
+    let record = resources
+        .get(kind, &path.namespace, &path.name, version)
+        .await?;
+    render::stored(
+        call,
+        kind,
+        &record.value,
+        Some(record.revision),
+        representation,
+    )
 }
 
 async fn list(
@@ -169,7 +183,11 @@ async fn list(
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
     let options = call.query.list_options(kind)?;
-    let listed = call.state.resources.list(kind, &path.namespace, &options).await?;
+    let listed = call
+        .state
+        .resources
+        .list(kind, &path.namespace, &options)
+        .await?;
     render::list(call, kind, listed, representation)
 }
 
@@ -217,8 +235,15 @@ async fn patch(
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
     let patch_type = patch_type(content_type, call.state.resources.has_server_side_apply())?;
     let bytes = read_bytes(call).await?;
-    let body = RequestBody { media: Media::Json, bytes };
-    let verb = if patch_type == PatchType::Apply { Verb::Apply } else { Verb::Patch };
+    let body = RequestBody {
+        media: Media::Json,
+        bytes,
+    };
+    let verb = if patch_type == PatchType::Apply {
+        Verb::Apply
+    } else {
+        Verb::Patch
+    };
     let options = write_options(call, verb)?;
     let request = request(call, kind, path, &options, warnings);
     let resources = &call.state.resources;
@@ -254,12 +279,19 @@ async fn delete(
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let options = delete_options(call).await?;
-    let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    let write = WriteOptions {
+        dry_run: options.dry_run,
+        ..WriteOptions::default()
+    };
     let request = request(call, kind, path, &write, warnings);
     match call.state.resources.delete(&request, &options).await? {
         Deleted::Object { object, remains } => {
             let WrittenObject::Stored { value, revision } = object else {
-                return Err(Failure::new(500, "InternalError", "a deletion shows stored objects"));
+                return Err(Failure::new(
+                    500,
+                    "InternalError",
+                    "a deletion shows stored objects",
+                ));
             };
             let mut answer = render::stored(call, kind, &value, revision, representation)?;
             if remains && options.orphan_dependents == Some(false) {
@@ -272,12 +304,7 @@ async fn delete(
 }
 
 /// The Status of a deletion.
-fn success(
-    kind: &Kind,
-    name: &str,
-    uid: String,
-    representation: Representation,
-) -> Response<Body> {
+fn success(kind: &Kind, name: &str, uid: String, representation: Representation) -> Response<Body> {
     let mut text = Vec::with_capacity(256);
     text.extend_from_slice(
         b"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"",
@@ -287,7 +314,12 @@ fn success(
         resource: kind.resource.clone(),
         name: name.into(),
     };
-    Details { subject, uid, causes: Vec::new() }.write(0, &mut text);
+    Details {
+        subject,
+        uid,
+        causes: Vec::new(),
+    }
+    .write(0, &mut text);
     text.push(b'}');
     crate::answer::encode(text, representation)
 }
@@ -301,9 +333,16 @@ async fn delete_collection(
 ) -> Result<Response<Body>, Failure> {
     let list = call.query.list_options(kind)?;
     let options = delete_options(call).await?;
-    let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    let write = WriteOptions {
+        dry_run: options.dry_run,
+        ..WriteOptions::default()
+    };
     let request = request(call, kind, path, &write, warnings);
-    let listed = call.state.resources.delete_collection(&request, &list, &options).await?;
+    let listed = call
+        .state
+        .resources
+        .delete_collection(&request, &list, &options)
+        .await?;
     render::list(call, kind, listed, representation)
 }
 
@@ -315,7 +354,11 @@ fn request<'a>(
     warnings: &'a Warnings,
 ) -> Request<'a> {
     // The path of a namespace carries its own name as the namespace, for permissions' sake.
-    let namespace = if kind.namespaced { path.namespace.as_str() } else { "" };
+    let namespace = if kind.namespaced {
+        path.namespace.as_str()
+    } else {
+        ""
+    };
     Request {
         kind,
         namespace,
@@ -352,15 +395,17 @@ fn respond_written(
 
 async fn read_body(call: &mut Call) -> Result<RequestBody, Failure> {
     let media = negotiate::body_media(call.header(header::CONTENT_TYPE))?;
-    Ok(RequestBody { media, bytes: read_bytes(call).await? })
+    Ok(RequestBody {
+        media,
+        bytes: read_bytes(call).await?,
+    })
 }
 
 async fn read_bytes(call: &mut Call) -> Result<Bytes, Failure> {
     let Some(incoming) = call.incoming.take() else {
         return Ok(Bytes::new());
     };
-    let too_large =
-        || Failure::from(Error::TooLarge(format!("limit is {BODY_BYTES_MAX}")));
+    let too_large = || Failure::from(Error::TooLarge(format!("limit is {BODY_BYTES_MAX}")));
     match Limited::new(incoming, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
@@ -382,7 +427,9 @@ async fn delete_options(call: &mut Call) -> Result<DeleteOptions, Failure> {
     let parsed = match media {
         Media::Yaml => yaml::parse(&bytes).map_err(|error| bad(error.to_string()))?,
         Media::Json => json::parse(&bytes).map_err(|error| {
-            bad(format!("couldn't get version/kind; json parse error: {error}"))
+            bad(format!(
+                "couldn't get version/kind; json parse error: {error}"
+            ))
         })?,
         Media::Protobuf => {
             resources::body::read_message(&bytes, DELETE_OPTIONS).map_err(Failure::from)?
@@ -438,8 +485,10 @@ fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
     check_propagation(&policy, orphan_dependents, &mut errors);
     errors.extend(check_dry_run(&dry_run));
     refuse("DeleteOptions", errors)?;
-    let condition =
-        |name| body.str_at(&["preconditions", name]).map(object::Text::from);
+    let condition = |name| {
+        body.str_at(&["preconditions", name])
+            .map(object::Text::from)
+    };
     Ok(DeleteOptions {
         dry_run: !dry_run.is_empty(),
         grace_period_seconds,
@@ -450,7 +499,7 @@ fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
     })
 }
 
-/// Warnings are at most this long in all; then each is cut, and what still does not fit is left out.
+/// Warnings are at most this long in all; then each is cut, and what does not fit is left out.
 const WARNINGS_CHARS_MAX: usize = 4096;
 const WARNING_CHARS_CUT: usize = 256;
 
@@ -463,7 +512,11 @@ pub(crate) fn add_warnings(answer: &mut Response<Body>, warnings: &[String]) {
         }
     }
     let total: usize = seen.iter().map(|text| text.chars().count()).sum();
-    let limit = if total > WARNINGS_CHARS_MAX { WARNING_CHARS_CUT } else { WARNINGS_CHARS_MAX };
+    let limit = if total > WARNINGS_CHARS_MAX {
+        WARNING_CHARS_CUT
+    } else {
+        WARNINGS_CHARS_MAX
+    };
     let mut used = 0;
     for text in seen {
         let text: String = text.chars().take(limit).collect();

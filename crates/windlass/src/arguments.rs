@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
 
 /// A Kubernetes-compatible API server with Server-Side Apply at its heart.
 ///
@@ -43,12 +44,22 @@ pub(crate) struct Serve {
     ///
     /// The directory is made with mode 0700 if it is missing. It holds the objects, the
     /// certificates and the admin credentials; one server uses it at a time.
-    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        default_value = "./windlass-data",
+        value_name = "DIR"
+    )]
     pub data: PathBuf,
     /// Where to listen.
     ///
     /// Port 0 picks a free port, which is printed.
-    #[arg(long, env = "WINDLASS_LISTEN", default_value = "127.0.0.1:6443", value_name = "ADDR:PORT")]
+    #[arg(
+        long,
+        env = "WINDLASS_LISTEN",
+        default_value = "127.0.0.1:6443",
+        value_name = "ADDR:PORT"
+    )]
     pub listen: SocketAddr,
     /// How long old versions are kept.
     ///
@@ -65,15 +76,24 @@ pub(crate) struct Serve {
     ///
     /// With `none` a real kube-controller-manager does their work. No controller exists yet, so the
     /// flag is accepted and changes nothing.
-    #[arg(long, env = "WINDLASS_CONTROLLERS", default_value = "*", value_delimiter = ',',
-          value_name = "LIST|none")]
+    #[arg(
+        long,
+        env = "WINDLASS_CONTROLLERS",
+        default_value = "*",
+        value_delimiter = ',',
+        value_name = "LIST|none"
+    )]
     pub controllers: Vec<String>,
     /// Admission plugins to switch off.
     ///
     /// Names as upstream spells them, separated by commas. Plugins that do not exist here are
     /// accepted, since being off is what is asked for.
-    #[arg(long, env = "WINDLASS_DISABLE_ADMISSION_PLUGINS", value_delimiter = ',',
-          value_name = "LIST")]
+    #[arg(
+        long,
+        env = "WINDLASS_DISABLE_ADMISSION_PLUGINS",
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
     pub disable_admission_plugins: Vec<String>,
     /// Gates of features to switch, such as ServerSideApply=false.
     ///
@@ -81,15 +101,24 @@ pub(crate) struct Serve {
     #[arg(long, env = "WINDLASS_FEATURE_GATES", value_delimiter = ',', value_parser = gate,
           value_name = "NAME=BOOL")]
     pub feature_gates: Vec<(String, bool)>,
-    /// What to log: error, warn, info, debug, or a filter by module.
-    #[arg(long, env = "WINDLASS_LOG", default_value = "info", value_name = "FILTER")]
-    pub log: String,
+    /// How much to log: off, error, warn, info, debug or trace.
+    #[arg(
+        long,
+        env = "WINDLASS_LOG",
+        default_value = "info",
+        value_name = "LEVEL"
+    )]
+    pub log: LevelFilter,
 }
 
 impl Serve {
     /// Whether server-side apply is switched on.
     pub(crate) fn server_side_apply(&self) -> bool {
-        let named = self.feature_gates.iter().rev().find(|(name, _)| name == "ServerSideApply");
+        let named = self
+            .feature_gates
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "ServerSideApply");
         named.is_none_or(|(_, on)| *on)
     }
 }
@@ -99,7 +128,12 @@ pub(crate) struct Backup {
     /// The file to write; it must not exist.
     pub file: PathBuf,
     /// Where the data is.
-    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        default_value = "./windlass-data",
+        value_name = "DIR"
+    )]
     pub data: PathBuf,
 }
 
@@ -108,23 +142,39 @@ pub(crate) struct Restore {
     /// The backup to read.
     pub file: PathBuf,
     /// The directory to make; it must not hold data.
-    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        default_value = "./windlass-data",
+        value_name = "DIR"
+    )]
     pub data: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Where the data is.
-    #[arg(long, env = "WINDLASS_DATA", default_value = "./windlass-data", value_name = "DIR")]
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        default_value = "./windlass-data",
+        value_name = "DIR"
+    )]
     pub data: PathBuf,
 }
 
 fn gate(text: &str) -> Result<(String, bool), String> {
-    let (name, value) = text.split_once('=').ok_or("a gate is written NAME=true or NAME=false")?;
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("a gate is written NAME=true or NAME=false")?;
     if name != "ServerSideApply" {
-        return Err(format!("there is no feature gate {name}; known are: ServerSideApply"));
+        return Err(format!(
+            "there is no feature gate {name}; known are: ServerSideApply"
+        ));
     }
-    let on = value.parse().map_err(|_| format!("{value} is neither true nor false"))?;
+    let on = value
+        .parse()
+        .map_err(|_| format!("{value} is neither true nor false"))?;
     Ok((name.to_owned(), on))
 }
 
@@ -147,7 +197,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         };
         let count: u64 = number.parse().map_err(|_| wrong())?;
         number.clear();
-        seconds = count.checked_mul(unit).and_then(|it| it.checked_add(seconds)).ok_or_else(wrong)?;
+        seconds = count
+            .checked_mul(unit)
+            .and_then(|it| it.checked_add(seconds))
+            .ok_or_else(wrong)?;
     }
     if !number.is_empty() || seconds == 0 {
         return Err(wrong());
@@ -168,14 +221,20 @@ mod tests {
     #[test]
     fn every_flag_has_a_short_line_a_long_one_and_an_environment_form() {
         let command = Arguments::command();
-        for flag in command.get_arguments().filter(|flag| flag.get_long().is_some()) {
+        for flag in command
+            .get_arguments()
+            .filter(|flag| flag.get_long().is_some())
+        {
             let name = flag.get_id().as_str();
             if matches!(name, "help" | "version") {
                 continue;
             }
             assert!(flag.get_help().is_some(), "{name} has no help");
             let env = format!("WINDLASS_{}", name.to_uppercase());
-            assert_eq!(flag.get_env().and_then(|env| env.to_str()), Some(env.as_str()));
+            assert_eq!(
+                flag.get_env().and_then(|env| env.to_str()),
+                Some(env.as_str())
+            );
         }
     }
 

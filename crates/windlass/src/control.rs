@@ -27,7 +27,10 @@ pub(crate) async fn listen(data: &Path, store: Store) -> Result<(), Failure> {
     let path = socket_path(data);
     // The directory is locked by us, so a socket in it is left over from a server that died.
     let _ = fs::remove_file(&path);
-    let failed = |source| Failure::Write { path: path.clone(), source };
+    let failed = |source| Failure::Write {
+        path: path.clone(),
+        source,
+    };
     let listener = UnixListener::bind(&path).map_err(failed)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     tokio::spawn(async move {
@@ -57,30 +60,45 @@ async fn answer(mut stream: UnixStream, store: &Store) -> io::Result<()> {
 
 /// What a backup holds, for people.
 pub(crate) fn describe(report: &BackupReport) -> String {
-    let BackupReport { records, revision, bytes } = report;
+    let BackupReport {
+        records,
+        revision,
+        bytes,
+    } = report;
     format!("{records} objects at revision {revision} ({bytes} bytes)")
 }
 
 /// Backs up a data directory: through its server if one runs, else by itself.
 pub(crate) async fn backup(data: &Path, file: &Path) -> Result<String, Failure> {
-    let file = std::path::absolute(file)
-        .map_err(|source| Failure::Write { path: file.to_owned(), source })?;
+    let file = std::path::absolute(file).map_err(|source| Failure::Write {
+        path: file.to_owned(),
+        source,
+    })?;
     let Ok(mut stream) = UnixStream::connect(socket_path(data)).await else {
         if !data.is_dir() {
             let source = io::Error::from(io::ErrorKind::NotFound);
-            return Err(Failure::Directory { path: data.to_owned(), source });
+            return Err(Failure::Directory {
+                path: data.to_owned(),
+                source,
+            });
         }
         let store = Store::open(data, store::Options::default())?;
         let report = store.backup(&file).await?;
         store.close().await;
         return Ok(describe(&report));
     };
-    let lost = |source| Failure::Read { path: socket_path(data), source };
+    let lost = |source| Failure::Read {
+        path: socket_path(data),
+        source,
+    };
     let (reader, mut writer) = stream.split();
     let request = format!("backup {}\n", file.display());
     writer.write_all(request.as_bytes()).await.map_err(lost)?;
     let mut line = String::new();
-    BufReader::new(reader).read_line(&mut line).await.map_err(lost)?;
+    BufReader::new(reader)
+        .read_line(&mut line)
+        .await
+        .map_err(lost)?;
     match line.trim_end().split_once(' ') {
         Some(("ok", report)) => Ok(report.to_owned()),
         Some((_, text)) => Err(Failure::Refused(text.to_owned())),

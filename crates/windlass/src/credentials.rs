@@ -67,7 +67,12 @@ impl Credentials {
             }
         };
         let directory = directory.to_owned();
-        Ok(Credentials { directory, authority_pem, authority_key, token })
+        Ok(Credentials {
+            directory,
+            authority_pem,
+            authority_key,
+            token,
+        })
     }
 
     /// The admin, as the token proves it.
@@ -126,20 +131,26 @@ impl Credentials {
         let issuer = Issuer::from_ca_cert_pem(&self.authority_pem, authority_key)
             .map_err(|error| damaged(&error))?;
         let key = KeyPair::generate().map_err(|error| damaged(&error))?;
-        let certificate = params.signed_by(&key, &issuer).map_err(|error| damaged(&error))?;
+        let certificate = params
+            .signed_by(&key, &issuer)
+            .map_err(|error| damaged(&error))?;
         Ok((certificate.pem(), key.serialize_pem()))
     }
 
     /// Writes the admin's kubeconfig for a server at `address`; the key in it is kept.
     pub(crate) fn write_kubeconfig(&self, address: SocketAddr) -> Result<PathBuf, Failure> {
-        let (certificate_file, key_file) =
-            (self.directory.join("admin.crt"), self.directory.join("admin.key"));
+        let (certificate_file, key_file) = (
+            self.directory.join("admin.crt"),
+            self.directory.join("admin.key"),
+        );
         let (certificate, key) = match (read(&certificate_file)?, read(&key_file)?) {
             (Some(certificate), Some(key)) => (certificate, key),
             _ => {
                 let usage = ExtendedKeyUsagePurpose::ClientAuth;
                 let mut params = leaf(Vec::new(), "admin", usage)?;
-                params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+                params
+                    .distinguished_name
+                    .push(DnType::OrganizationName, "system:masters");
                 let (certificate, key) = self.sign(params)?;
                 write_secret(&key_file, &key)?;
                 write_secret(&certificate_file, &certificate)?;
@@ -152,10 +163,11 @@ impl Credentials {
             ip => ip,
         };
         let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: windlass\nclusters:\n- name: windlass\n  \
-             cluster:\n    server: https://{}\n    certificate-authority-data: {}\ncontexts:\n- \
-             name: windlass\n  context:\n    cluster: windlass\n    user: admin\nusers:\n- name: \
-             admin\n  user:\n    client-certificate-data: {}\n    client-key-data: {}\n",
+            "apiVersion: v1\nkind: Config\ncurrent-context: windlass\nclusters:\n\
+             - name: windlass\n  cluster:\n    server: https://{}\n    \
+             certificate-authority-data: {}\ncontexts:\n- name: windlass\n  context:\n    \
+             cluster: windlass\n    user: admin\nusers:\n- name: admin\n  user:\n    \
+             client-certificate-data: {}\n    client-key-data: {}\n",
             SocketAddr::new(ip, address.port()),
             STANDARD.encode(&self.authority_pem),
             STANDARD.encode(certificate),
@@ -181,7 +193,9 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
 
 fn make_authority() -> Result<(String, String), Failure> {
     let mut params = CertificateParams::new(Vec::new()).map_err(|error| damaged(&error))?;
-    params.distinguished_name.push(DnType::CommonName, "windlass-ca");
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "windlass-ca");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
@@ -201,7 +215,9 @@ fn leaf(
 ) -> Result<CertificateParams, Failure> {
     let mut params = CertificateParams::new(names).map_err(|error| damaged(&error))?;
     params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     params.extended_key_usages = vec![usage];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     set_lifetime(&mut params, LEAF_YEARS);
@@ -231,19 +247,32 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Failure::Read { path: path.to_owned(), source }),
+        Err(source) => Err(Failure::Read {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
 /// Writes a file that only its owner reads, whole or not at all.
 fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |source| Failure::Write { path: path.to_owned(), source };
+    let failed = |source| Failure::Write {
+        path: path.to_owned(),
+        source,
+    };
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
     let mut options = fs::OpenOptions::new();
-    let mut file =
-        options.write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(failed)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)
+        .map_err(failed)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_data())
+        .map_err(failed)?;
     fs::rename(&draft, path).map_err(failed)
 }

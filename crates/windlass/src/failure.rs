@@ -14,7 +14,10 @@ pub(crate) enum Failure {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("{0}")]
     Open(#[from] store::OpenError),
     #[error("{0}")]
@@ -57,9 +60,9 @@ impl Failure {
                 }
                 _ => Some("choose another address with --listen".to_owned()),
             },
-            Failure::Open(store::OpenError::Locked { .. }) => Some(
-                "stop it first, or choose another directory with --data".to_owned(),
-            ),
+            Failure::Open(store::OpenError::Locked { .. }) => {
+                Some("stop it first, or choose another directory with --data".to_owned())
+            }
             Failure::Certificates(_) => Some(
                 "delete the file that is named, and a new one is made; the certificate authority \
                  changes then, and so do the kubeconfigs that trust it"

@@ -20,7 +20,11 @@ pub(crate) fn backup(options: &Backup) -> Result<(), Failure> {
 /// Makes a data directory out of a backup.
 pub(crate) fn restore(options: &Restore) -> Result<(), Failure> {
     let report = Store::restore(&options.file, &options.data)?;
-    say(&format!("{} holds {}", options.data.display(), control::describe(&report)));
+    say(&format!(
+        "{} holds {}",
+        options.data.display(),
+        control::describe(&report)
+    ));
     Ok(())
 }
 
@@ -31,7 +35,9 @@ pub(crate) fn check(options: &Check) -> Result<(), Failure> {
         say(&format!("{}: {}", problem.file, problem.detail));
     }
     if !report.problems.is_empty() {
-        return Err(Failure::Damaged { path: options.data.clone() });
+        return Err(Failure::Damaged {
+            path: options.data.clone(),
+        });
     }
     say(&format!(
         "{} is whole: {} objects, {} versions, revision {}",

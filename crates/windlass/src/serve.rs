@@ -14,7 +14,6 @@ use store::{Store, SystemClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
-use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Serve;
 use crate::control;
@@ -26,8 +25,10 @@ const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(options: Serve) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&options.log).unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(options.log)
+        .with_writer(std::io::stderr)
+        .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)
@@ -51,10 +52,14 @@ async fn run(options: Serve) -> Result<(), Failure> {
     )?;
     let listener = TcpListener::bind(options.listen)
         .await
-        .map_err(|source| Failure::Listen { address: options.listen, source })?;
-    let address = listener
-        .local_addr()
-        .map_err(|source| Failure::Listen { address: options.listen, source })?;
+        .map_err(|source| Failure::Listen {
+            address: options.listen,
+            source,
+        })?;
+    let address = listener.local_addr().map_err(|source| Failure::Listen {
+        address: options.listen,
+        source,
+    })?;
     let credentials = Credentials::open(&options.data)?;
     let kubeconfig = credentials.write_kubeconfig(address)?;
     let chain = Chain::without(&options.disable_admission_plugins);
@@ -84,11 +89,18 @@ async fn run(options: Serve) -> Result<(), Failure> {
 
 /// Makes the directory if it is missing; tells whether it did.
 fn make_directory(path: &Path) -> Result<bool, Failure> {
-    let failed = |source| Failure::Directory { path: path.to_owned(), source };
+    let failed = |source| Failure::Directory {
+        path: path.to_owned(),
+        source,
+    };
     if path.is_dir() {
         return Ok(false);
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(failed)?;
     Ok(true)
 }
 
@@ -103,10 +115,16 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     })
 }
 
-#[expect(clippy::print_stdout, reason = "what a person at the terminal needs to go on")]
+#[expect(
+    clippy::print_stdout,
+    reason = "what a person at the terminal needs to go on"
+)]
 fn greet(address: SocketAddr, data: &Path, new: bool, kubeconfig: &Path) {
     let state = if new { " (new)" } else { "" };
     println!("listening on https://{address}");
     println!("data in {}{state}", data.display());
-    println!("try:  KUBECONFIG={} kubectl get namespaces", kubeconfig.display());
+    println!(
+        "try:  KUBECONFIG={} kubectl get namespaces",
+        kubeconfig.display()
+    );
 }

@@ -58,7 +58,10 @@ fn difference(from: &Map, into: &Map) -> Map {
 
 proptest! {
     #[test]
-    fn a_merge_patch_applied_twice_is_applied_once(document in any_value(true), patch in any_map(true)) {
+    fn a_merge_patch_applied_twice_is_applied_once(
+        document in any_value(true),
+        patch in any_map(true),
+    ) {
         let once = merge_patch::apply(document, &patch);
         prop_assert_eq!(merge_patch::apply(once.clone(), &patch), once);
     }
@@ -70,7 +73,10 @@ proptest! {
     }
 
     #[test]
-    fn a_merge_patch_leaves_the_other_keys_alone(document in any_map(true), patch in any_map(true)) {
+    fn a_merge_patch_leaves_the_other_keys_alone(
+        document in any_map(true),
+        patch in any_map(true),
+    ) {
         let patched = merge_patch::apply(Value::Object(document.clone()), &patch);
         for (key, value) in document.iter().filter(|(key, _)| !patch.contains_key(key)) {
             prop_assert_eq!(patched.get(key), Some(value));

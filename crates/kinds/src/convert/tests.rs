@@ -1,3 +1,5 @@
+//! Objects converted between their versions and back.
+
 use object::{Map, Value, json};
 
 use super::convert;

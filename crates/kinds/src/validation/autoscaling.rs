@@ -143,8 +143,8 @@ fn metrics(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     let outside =
         maps(list).any(|(_, metric)| matches!(metric.text("type"), "Object" | "External"));
     if spec.int("minReplicas") == Some(0) && !outside {
-        let detail = "must specify at least one Object or External metric to support scaling to zero \
-             replicas";
+        let detail = "must specify at least one Object or External metric to support scaling to \
+             zero replicas";
         errors.forbidden(path, detail);
     }
 }

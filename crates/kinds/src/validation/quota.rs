@@ -112,54 +112,62 @@ fn limit_names(limit: &Map, kind: &str, path: &Path<'_>, errors: &mut Errors) {
     check("maxLimitRequestRatio", errors);
 }
 
-fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &mut Errors) {
-    let amount = |list: &str| {
-        let given = limit.object_or_empty(list).get(key)?;
-        Quantity::from_value(given).ok()
-    };
-    let (min, max) = (amount("min"), amount("max"));
-    let of_containers = |list: &str| if kind == "Pod" { None } else { amount(list) };
-    let (default, request) = (of_containers("default"), of_containers("defaultRequest"));
+/// What a limit says about one resource.
+struct Amounts<'a> {
+    min: &'a Option<Quantity>,
+    max: &'a Option<Quantity>,
+    default: &'a Option<Quantity>,
+    request: &'a Option<Quantity>,
+}
+
+fn limit_order(amounts: &Amounts<'_>, key: &str, path: &Path<'_>, errors: &mut Errors) {
     // What may not be above what, where and how it is reported, with the value that is shown.
     let orders = [
-        (&min, &max, "min", &min, "min value", "max value"),
         (
-            &min,
-            &request,
+            amounts.min,
+            amounts.max,
+            "min",
+            amounts.min,
+            "min value",
+            "max value",
+        ),
+        (
+            amounts.min,
+            amounts.request,
             "defaultRequest",
-            &request,
+            amounts.request,
             "min value",
             "default request value",
         ),
         (
-            &request,
-            &max,
+            amounts.request,
+            amounts.max,
             "defaultRequest",
-            &request,
+            amounts.request,
             "default request value",
             "max value",
         ),
         (
-            &request,
-            &default,
+            amounts.request,
+            amounts.default,
             "defaultRequest",
-            &request,
+            amounts.request,
             "default request value",
             "default limit value",
         ),
         (
-            &min,
-            &default,
+            amounts.min,
+            amounts.default,
             "default",
-            &min,
+            amounts.min,
             "min value",
             "default value",
         ),
         (
-            &default,
-            &max,
+            amounts.default,
+            amounts.max,
             "default",
-            &max,
+            amounts.max,
             "default value",
             "max value",
         ),
@@ -173,6 +181,23 @@ fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &m
             errors.invalid(&path.key(key), shown.to_string(), detail);
         }
     }
+}
+
+fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &mut Errors) {
+    let amount = |list: &str| {
+        let given = limit.object_or_empty(list).get(key)?;
+        Quantity::from_value(given).ok()
+    };
+    let (min, max) = (amount("min"), amount("max"));
+    let of_containers = |list: &str| if kind == "Pod" { None } else { amount(list) };
+    let (default, request) = (of_containers("default"), of_containers("defaultRequest"));
+    let amounts = Amounts {
+        min: &min,
+        max: &max,
+        default: &default,
+        request: &request,
+    };
+    limit_order(&amounts, key, path, errors);
     if let Some(ratio) = amount("maxLimitRequestRatio") {
         let path = path.field("maxLimitRequestRatio");
         limit_ratio(&ratio, min.as_ref(), max.as_ref(), &path.key(key), errors);

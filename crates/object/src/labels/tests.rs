@@ -172,7 +172,9 @@ fn requirement() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_printed_selector_reads_back_as_itself(parts in proptest::collection::vec(requirement(), 0..5)) {
+    fn a_printed_selector_reads_back_as_itself(
+        parts in proptest::collection::vec(requirement(), 0..5),
+    ) {
         let selector = LabelSelector::parse(&parts.join(" , ")).expect("generated to be valid");
         prop_assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector));
     }

@@ -212,11 +212,13 @@ proptest! {
 
     #[test]
     fn the_order_is_that_of_the_numbers(left: i64, right: i64, scale in 0_u32..9) {
-        let scaled = |number: i64| Quantity::new(number.into(), -i64::from(scale), Format::DecimalSi);
+        let places = -i64::from(scale);
+        let scaled = |number: i64| Quantity::new(number.into(), places, Format::DecimalSi);
         let unit = 10_i128.pow(scale);
         let whole = Quantity::new(right.into(), 0, Format::BinarySi);
         prop_assert_eq!(scaled(left).cmp(&scaled(right)), left.cmp(&right));
-        prop_assert_eq!(scaled(left).cmp(&whole), i128::from(left).cmp(&(i128::from(right) * unit)));
+        let order = i128::from(left).cmp(&(i128::from(right) * unit));
+        prop_assert_eq!(scaled(left).cmp(&whole), order);
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub(super) async fn storage(
         return Ok(());
     }
     if let Some(name) = default_of(resources, STORAGE_CLASSES, STORAGE_MARKS).await? {
-        claim.object_at("spec").insert("storageClassName", Value::String(name));
+        claim
+            .object_at("spec")
+            .insert("storageClassName", Value::String(name));
     }
     Ok(())
 }
@@ -56,7 +58,9 @@ pub(super) async fn ingress(
         return Ok(());
     }
     if let Some(name) = default_of(resources, INGRESS_CLASSES, INGRESS_MARKS).await? {
-        ingress.object_at("spec").insert("ingressClassName", Value::String(name));
+        ingress
+            .object_at("spec")
+            .insert("ingressClassName", Value::String(name));
     }
     Ok(())
 }
@@ -67,18 +71,25 @@ async fn default_of(
     marks: &[&str],
 ) -> Result<Option<Text>, Error> {
     let classes = resources.find_all(place, "").await?;
-    let marked = classes
-        .iter()
-        .filter(|class| marks.iter().any(|mark| annotation(class, mark) == Some("true")));
+    let marked = classes.iter().filter(|class| {
+        marks
+            .iter()
+            .any(|mark| annotation(class, mark) == Some("true"))
+    });
     // Times of one format in one zone sort as text.
     let newest = marked.min_by_key(|class| {
-        (Reverse(meta_text(class, "creationTimestamp")), meta_text(class, "name"))
+        (
+            Reverse(meta_text(class, "creationTimestamp")),
+            meta_text(class, "name"),
+        )
     });
     Ok(newest.map(|class| meta_text(class, "name").into()))
 }
 
 fn annotation<'a>(object: &'a Map, key: &str) -> Option<&'a str> {
-    meta(object).get("annotations").and_then(|all| all.str_at(&[key]))
+    meta(object)
+        .get("annotations")
+        .and_then(|all| all.str_at(&[key]))
 }
 
 /// Whether the spec has the field at all; an empty class is a choice too.

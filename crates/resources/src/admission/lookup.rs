@@ -36,11 +36,7 @@ impl Resources {
     }
 
     /// Every object of a collection, or of the part of it in `namespace`.
-    pub(crate) async fn find_all(
-        &self,
-        place: Place,
-        namespace: &str,
-    ) -> Result<Vec<Map>, Error> {
+    pub(crate) async fn find_all(&self, place: Place, namespace: &str) -> Result<Vec<Map>, Error> {
         let kind = self.built_in(place)?;
         let everything = ListOptions {
             selection: Selection {
@@ -53,7 +49,11 @@ impl Resources {
             version_match: None,
         };
         let listed = self.list(kind, namespace, &everything).await?;
-        listed.records.into_iter().map(|record| self.tree(kind, record)).collect()
+        listed
+            .records
+            .into_iter()
+            .map(|record| self.tree(kind, record))
+            .collect()
     }
 
     fn tree(&self, kind: &Arc<Kind>, record: store::Record) -> Result<Map, Error> {

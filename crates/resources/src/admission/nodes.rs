@@ -13,7 +13,11 @@ pub(super) fn taint_new(request: &Request<'_>, node: &mut Map, old: Option<&Map>
         return;
     }
     let spec = node.object_at("spec");
-    let mut taints = spec.get("taints").and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut taints = spec
+        .get("taints")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+        .to_vec();
     let is_ours = |taint: &Value| {
         taint.str_at(&["key"]) == Some(NOT_READY) && taint.str_at(&["effect"]) == Some(EFFECT)
     };

@@ -28,7 +28,10 @@ pub(super) async fn mutate(
         return Ok(());
     }
     let spec = pod.object_at("spec");
-    let named = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
+    let named = spec
+        .get("priorityClassName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let class = if named.is_empty() {
         let class = global_default(resources).await?;
         if let Some(class) = &class {

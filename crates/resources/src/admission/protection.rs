@@ -12,12 +12,17 @@ use crate::meta::{finalizers, meta_mut};
 const PROTECTED: &[(&str, &str, &str)] = &[
     ("", "persistentvolumes", "kubernetes.io/pv-protection"),
     ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
-    ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
+    (
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        "kubernetes.io/vac-protection",
+    ),
 ];
 
 pub(super) fn mutate(request: &Request<'_>, object: &mut Map, old: Option<&Map>) {
-    let protected =
-        PROTECTED.iter().find(|(group, resource, _)| is_about(request, group, resource));
+    let protected = PROTECTED
+        .iter()
+        .find(|(group, resource, _)| is_about(request, group, resource));
     let Some((_, _, finalizer)) = protected.filter(|_| old.is_none()) else {
         return;
     };

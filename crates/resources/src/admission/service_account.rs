@@ -40,8 +40,15 @@ pub(super) async fn mutate(
         return check_mirror(pod).map_err(|detail| forbidden(request, pod, detail));
     }
     let spec = pod.object_at("spec");
-    let name = spec.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default();
-    let name = Text::from(if name.is_empty() { DEFAULT_ACCOUNT } else { name });
+    let name = spec
+        .get("serviceAccountName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let name = Text::from(if name.is_empty() {
+        DEFAULT_ACCOUNT
+    } else {
+        name
+    });
     spec.insert("serviceAccountName", Value::String(name.clone()));
     let Some(account) = account(resources, request.namespace, &name).await? else {
         let detail = format!(
@@ -52,25 +59,30 @@ pub(super) async fn mutate(
     };
     let spec = pod.object_at("spec");
     let mounts = |holder: &Map| {
-        holder.get("automountServiceAccountToken").and_then(Value::as_bool)
+        holder
+            .get("automountServiceAccountToken")
+            .and_then(Value::as_bool)
     };
     if mounts(spec).or_else(|| mounts(&account)).unwrap_or(true) {
         mount_token(spec);
     }
     let has_secrets = spec.get("imagePullSecrets").and_then(Value::as_array);
-    let secrets = account.get("imagePullSecrets").and_then(Value::as_array).unwrap_or_default();
+    let secrets = account
+        .get("imagePullSecrets")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     if has_secrets.is_none_or(<[Value]>::is_empty) && !secrets.is_empty() {
         spec.insert("imagePullSecrets", Value::Array(secrets.to_vec()));
     }
     Ok(())
 }
 
-async fn account(
-    resources: &Resources,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<Map>, Error> {
-    let attempts = if name == DEFAULT_ACCOUNT { DEFAULT_ACCOUNT_ATTEMPTS } else { 1 };
+async fn account(resources: &Resources, namespace: &str, name: &str) -> Result<Option<Map>, Error> {
+    let attempts = if name == DEFAULT_ACCOUNT {
+        DEFAULT_ACCOUNT_ATTEMPTS
+    } else {
+        1
+    };
     for attempt in 0..attempts {
         if attempt > 0 {
             tokio::time::sleep(DEFAULT_ACCOUNT_WAIT).await;
@@ -84,7 +96,10 @@ async fn account(
 
 /// Gives every container the token, unless something is mounted in its place.
 fn mount_token(spec: &mut Map) {
-    let volumes = spec.get("volumes").and_then(Value::as_array).unwrap_or_default();
+    let volumes = spec
+        .get("volumes")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     let known = volumes
         .iter()
         .filter_map(|volume| volume.str_at(&["name"]))
@@ -94,7 +109,11 @@ fn mount_token(spec: &mut Map) {
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for container in containers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             mounted |= mount(container, &name);
         }
     }
@@ -111,7 +130,10 @@ fn mount(container: &mut Map, name: &str) -> bool {
     let Some(mounts) = mounts.as_array_mut() else {
         return false;
     };
-    if mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == Some(MOUNT_PATH)) {
+    if mounts
+        .iter()
+        .any(|mount| mount.str_at(&["mountPath"]) == Some(MOUNT_PATH))
+    {
         return false;
     }
     mounts.push(value!({"name": name, "readOnly": true, "mountPath": MOUNT_PATH}));
@@ -144,14 +166,23 @@ fn check_mirror(pod: &Map) -> Result<(), String> {
     let Some(spec) = pod.get("spec") else {
         return Ok(());
     };
-    if spec.str_at(&["serviceAccountName"]).is_some_and(|name| !name.is_empty()) {
+    if spec
+        .str_at(&["serviceAccountName"])
+        .is_some_and(|name| !name.is_empty())
+    {
         return Err("a mirror pod may not reference service accounts".to_owned());
     }
-    let volumes = spec.get("volumes").and_then(Value::as_array).unwrap_or_default();
+    let volumes = spec
+        .get("volumes")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     if volumes.iter().any(|volume| volume.get("secret").is_some()) {
         return Err("a mirror pod may not reference secrets".to_owned());
     }
-    if volumes.iter().any(|volume| volume.get("persistentVolumeClaim").is_some()) {
+    if volumes
+        .iter()
+        .any(|volume| volume.get("persistentVolumeClaim").is_some())
+    {
         return Err("a mirror pod may not reference persistentvolumeclaims".to_owned());
     }
     Ok(())

@@ -5,7 +5,10 @@ use object::{Map, Value, value};
 use super::is_about;
 use crate::Request;
 
-const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const TAINTS: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
 const EFFECT: &str = "NoExecute";
 const STAY_SECONDS: i64 = 300;
 
@@ -14,8 +17,13 @@ pub(super) fn mutate(request: &Request<'_>, pod: &mut Map) {
         return;
     }
     let spec = pod.object_at("spec");
-    let given = spec.get("tolerations").and_then(Value::as_array).unwrap_or_default();
-    let missing = TAINTS.into_iter().filter(|taint| !given.iter().any(|one| covers(one, taint)));
+    let given = spec
+        .get("tolerations")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let missing = TAINTS
+        .into_iter()
+        .filter(|taint| !given.iter().any(|one| covers(one, taint)));
     let missing: Vec<Value> = missing
         .map(|taint| {
             value!({

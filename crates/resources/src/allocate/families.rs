@@ -51,10 +51,11 @@ pub(super) fn carry_over(spec: &mut Map, old: &Map) {
     if text(spec, "clusterIP").is_empty() && !kept.is_empty() {
         spec.insert("clusterIP", Value::from(kept));
     }
-    if list(spec, "clusterIPs").is_empty() && text(spec, "clusterIP") == kept {
-        if let Some(addresses) = old.get("clusterIPs") {
-            spec.insert("clusterIPs", addresses.clone());
-        }
+    if list(spec, "clusterIPs").is_empty()
+        && text(spec, "clusterIP") == kept
+        && let Some(addresses) = old.get("clusterIPs")
+    {
+        spec.insert("clusterIPs", addresses.clone());
     }
 }
 
@@ -64,7 +65,9 @@ pub(super) fn fill(spec: &mut Map, old: Option<&Map>) -> Result<(), Problem> {
         return Ok(());
     }
     let addresses = list(spec, "clusterIPs").iter().filter_map(Value::as_str);
-    let is_readable = addresses.clone().all(|it| it == NONE || parse_sloppy(it).is_some());
+    let is_readable = addresses
+        .clone()
+        .all(|it| it == NONE || parse_sloppy(it).is_some());
     if !is_readable || addresses.count() != list(spec, "clusterIPs").len() {
         // Validation tells what is wrong with them.
         return Ok(());
@@ -73,7 +76,9 @@ pub(super) fn fill(spec: &mut Map, old: Option<&Map>) -> Result<(), Problem> {
     let selector = spec.get("selector").and_then(Value::as_object);
     let is_selectorless = is_headless && selector.is_none_or(Map::is_empty);
     if text(spec, "ipFamilyPolicy").is_empty() {
-        let before = old.map(|old| text(old, "ipFamilyPolicy")).filter(|policy| !policy.is_empty());
+        let before = old
+            .map(|old| text(old, "ipFamilyPolicy"))
+            .filter(|policy| !policy.is_empty());
         let usual = if is_selectorless { REQUIRE } else { SINGLE };
         let policy = Value::from(before.unwrap_or(usual));
         spec.insert("ipFamilyPolicy", policy);
@@ -146,7 +151,12 @@ fn infer(spec: &mut Map) -> Result<(), Problem> {
     let root = Path::root();
     let field = root.field("spec");
     let addresses = list(spec, "clusterIPs");
-    for (place, address) in addresses.iter().filter_map(Value::as_str).enumerate().skip(known) {
+    for (place, address) in addresses
+        .iter()
+        .filter_map(Value::as_str)
+        .enumerate()
+        .skip(known)
+    {
         if address == NONE {
             break;
         }
@@ -172,7 +182,11 @@ fn fill_selectorless(spec: &mut Map) {
         families.push("IPv4".into());
     }
     if families.len() < 2 && text(spec, "ipFamilyPolicy") != SINGLE {
-        let other = if families[0].as_str() == Some("IPv4") { "IPv6" } else { "IPv4" };
+        let other = if families[0].as_str() == Some("IPv4") {
+            "IPv6"
+        } else {
+            "IPv4"
+        };
         families.push(other.into());
     }
     spec.insert("ipFamilies", Value::Array(families));
@@ -204,5 +218,9 @@ fn policy_error(spec: &Map, detail: String) -> FieldError {
 }
 
 fn none_or(errors: Vec<FieldError>) -> Result<(), Problem> {
-    if errors.is_empty() { Ok(()) } else { Err(Problem::Fields(errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Problem::Fields(errors))
+    }
 }

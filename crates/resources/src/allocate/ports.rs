@@ -18,18 +18,27 @@ fn needs_health_port(spec: &Map) -> bool {
 
 /// A balancer that reaches pods by itself needs no ports on nodes.
 fn wants_ports(spec: &Map) -> bool {
-    let said = spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool);
+    let said = spec
+        .get("allocateLoadBalancerNodePorts")
+        .and_then(Value::as_bool);
     text(spec, "type") != "LoadBalancer" || said != Some(false)
 }
 
 /// The node ports in use by a service.
 pub(super) fn held(spec: &Map) -> Vec<u32> {
     let health = number(spec, "healthCheckNodePort");
-    node_ports(spec).chain([health]).filter(|port| *port != 0).filter_map(as_port).collect()
+    node_ports(spec)
+        .chain([health])
+        .filter(|port| *port != 0)
+        .filter_map(as_port)
+        .collect()
 }
 
 fn node_ports(spec: &Map) -> impl Iterator<Item = i64> {
-    list(spec, "ports").iter().filter_map(Value::as_object).map(|port| number(port, "nodePort"))
+    list(spec, "ports")
+        .iter()
+        .filter_map(Value::as_object)
+        .map(|port| number(port, "nodePort"))
 }
 
 fn as_port(port: i64) -> Option<u32> {
@@ -42,7 +51,9 @@ pub(super) fn allocate_new(spec: &mut Map, lease: &mut Lease) -> Result<(), Prob
         // The same service port in two protocols gets one node port.
         let mut by_port: BTreeMap<i64, i64> = BTreeMap::new();
         for place in 0..list(spec, "ports").len() {
-            let Some(port) = port_at(spec, place) else { continue };
+            let Some(port) = port_at(spec, place) else {
+                continue;
+            };
             let (service_port, wanted) = (number(port, "port"), number(port, "nodePort"));
             if wanted == 0 && !wants_ports(spec) {
                 continue;
@@ -73,7 +84,9 @@ pub(super) fn allocate_changed(
     if needs_ports(spec) {
         let mut taken = Vec::new();
         for place in 0..list(spec, "ports").len() {
-            let Some(port) = port_at(spec, place) else { continue };
+            let Some(port) = port_at(spec, place) else {
+                continue;
+            };
             let wanted = number(port, "nodePort");
             if wanted == 0 && wants_ports(spec) {
                 let node_port = take(lease, place, 0)?;
@@ -84,8 +97,15 @@ pub(super) fn allocate_changed(
         }
     }
     if needs_ports(old) {
-        let now: Vec<i64> = if needs_ports(spec) { node_ports(spec).collect() } else { Vec::new() };
-        let gone = before.into_iter().filter(|port| !now.contains(port)).filter_map(as_port);
+        let now: Vec<i64> = if needs_ports(spec) {
+            node_ports(spec).collect()
+        } else {
+            Vec::new()
+        };
+        let gone = before
+            .into_iter()
+            .filter(|port| !now.contains(port))
+            .filter_map(as_port);
         lease.released.extend(gone.map(Item::NodePort));
     }
     match (needs_health_port(old), needs_health_port(spec)) {
@@ -104,10 +124,13 @@ pub(super) fn carry_over(spec: &mut Map, old: &Map) {
     if needs_ports(spec) && needs_ports(old) {
         let now: Vec<i64> = node_ports(spec).collect();
         let ports = list(old, "ports").iter().filter_map(Value::as_object);
-        let before: BTreeMap<&str, i64> =
-            ports.map(|port| (text(port, "name"), number(port, "nodePort"))).collect();
+        let before: BTreeMap<&str, i64> = ports
+            .map(|port| (text(port, "name"), number(port, "nodePort")))
+            .collect();
         for place in 0..list(spec, "ports").len() {
-            let Some(port) = port_at(spec, place) else { continue };
+            let Some(port) = port_at(spec, place) else {
+                continue;
+            };
             let known = before.get(text(port, "name")).copied().unwrap_or(0);
             if number(port, "nodePort") == 0 && known != 0 && !now.contains(&known) {
                 set_port(spec, place, known);
@@ -125,12 +148,13 @@ pub(super) fn carry_over(spec: &mut Map, old: &Map) {
 fn take(lease: &mut Lease, place: usize, wanted: i64) -> Result<i64, Problem> {
     if wanted == 0 {
         let port = lease.take_port(None);
-        let port = port.map_err(|full| {
-            Problem::Internal(format!("failed to allocate a nodePort: {full}"))
-        })?;
+        let port = port
+            .map_err(|full| Problem::Internal(format!("failed to allocate a nodePort: {full}")))?;
         return Ok(i64::from(port));
     }
-    let taken = as_port(wanted).ok_or(Taken::NotInRange).and_then(|port| lease.take_port(Some(port)));
+    let taken = as_port(wanted)
+        .ok_or(Taken::NotInRange)
+        .and_then(|port| lease.take_port(Some(port)));
     match taken {
         Ok(_) => Ok(wanted),
         Err(problem) => {
@@ -148,7 +172,9 @@ fn take_health_port(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
     let wanted = number(spec, "healthCheckNodePort");
     let taken = match wanted {
         0 => lease.take_port(None),
-        _ => as_port(wanted).ok_or(Taken::NotInRange).and_then(|port| lease.take_port(Some(port))),
+        _ => as_port(wanted)
+            .ok_or(Taken::NotInRange)
+            .and_then(|port| lease.take_port(Some(port))),
     };
     match taken {
         Ok(port) => {
@@ -168,7 +194,9 @@ fn take_health_port(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
 fn requested(spec: &Map, service_port: i64) -> i64 {
     let ports = list(spec, "ports").iter().filter_map(Value::as_object);
     let mut named = ports.filter(|port| number(port, "port") == service_port);
-    named.find_map(|port| Some(number(port, "nodePort")).filter(|port| *port != 0)).unwrap_or(0)
+    named
+        .find_map(|port| Some(number(port, "nodePort")).filter(|port| *port != 0))
+        .unwrap_or(0)
 }
 
 fn port_at(spec: &Map, place: usize) -> Option<&Map> {
@@ -177,7 +205,9 @@ fn port_at(spec: &Map, place: usize) -> Option<&Map> {
 
 fn set_port(spec: &mut Map, place: usize, node_port: i64) {
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    let port = ports.and_then(|ports| ports.get_mut(place)).and_then(Value::as_object_mut);
+    let port = ports
+        .and_then(|ports| ports.get_mut(place))
+        .and_then(Value::as_object_mut);
     if let Some(port) = port {
         port.insert("nodePort", Value::Int(node_port));
     }

@@ -31,7 +31,11 @@ pub(super) enum Taken {
 
 /// The range that service addresses come from.
 pub(super) fn addresses() -> Range {
-    Range::new(ADDRESS_FIRST.to_bits(), ADDRESS_LAST.to_bits(), ADDRESSES_TO_CHOOSE)
+    Range::new(
+        ADDRESS_FIRST.to_bits(),
+        ADDRESS_LAST.to_bits(),
+        ADDRESSES_TO_CHOOSE,
+    )
 }
 
 /// The range that node ports come from.
@@ -52,7 +56,12 @@ impl Range {
     fn new(first: u32, last: u32, to_choose: u32) -> Range {
         let to_choose = to_choose as usize;
         let taken = vec![false; (last - first) as usize + 1];
-        Range { first, taken, next: to_choose, to_choose }
+        Range {
+            first,
+            taken,
+            next: to_choose,
+            to_choose,
+        }
     }
 
     /// Takes a number, or the wanted one.
@@ -86,7 +95,10 @@ impl Range {
     fn free(&self) -> Option<usize> {
         let upper = self.next.max(self.to_choose)..self.taken.len();
         let round = self.to_choose..self.taken.len();
-        upper.chain(round).chain(0..self.to_choose).find(|place| !self.taken[*place])
+        upper
+            .chain(round)
+            .chain(0..self.to_choose)
+            .find(|place| !self.taken[*place])
     }
 }
 

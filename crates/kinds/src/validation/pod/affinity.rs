@@ -125,8 +125,8 @@ fn node_field(requirement: &Map, path: &Path<'_>, errors: &mut Errors) {
     match requirement.text("operator") {
         "In" | "NotIn" => {
             if list.len() != 1 {
-                let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field \
-                     selector";
+                let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node \
+                     field selector";
                 errors.required(&path.field("values"), detail);
             }
         }
