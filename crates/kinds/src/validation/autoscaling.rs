@@ -333,3 +333,6 @@ fn scaling_rules(rules: &Map, path: &Path<'_>, errors: &mut Errors) {
         errors.invalid(&path.field("tolerance"), tolerance.to_string(), detail);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -291,3 +291,6 @@ pub(crate) fn basic_amount(value: &Value, path: &Path<'_>, errors: &mut Errors) 
         errors.invalid(path, quantity.value(), "must be a valid resource quantity");
     }
 }
+
+#[cfg(test)]
+mod tests;

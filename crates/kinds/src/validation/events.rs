@@ -175,3 +175,6 @@ fn update(new: &Map, old: &Map, errors: &mut Errors) {
     }
     check::unchanged(new, old, "reportingInstance", &root, errors);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,9 @@
 //! The metadata of every object.
 //!
 //! Contract: apimachinery `api/validation/objectmeta.go`, `apiserver/registry/rest` and the
-//! finalizer rule of `core/validation`. Managed fields are checked where they are kept; the
-//! resource version is checked where it is compared.
+//! finalizer rule of `core/validation`. The resource version is checked where it is compared.
 
-use object::field::{FieldError, Path, quote};
+use object::field::{FieldError, Path, is_printable, quote};
 use object::{Map, Text, Value, group, names};
 
 use super::print::{self, OWNER_REFERENCE};
@@ -12,6 +11,8 @@ use super::read::{Read, maps, texts};
 use crate::kind::{Kind, NameRule};
 
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+const MANAGER_BYTES_MAX: usize = 128;
+const SUBRESOURCE_BYTES_MAX: usize = 256;
 const IMMUTABLE: &str = "field is immutable";
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
@@ -136,6 +137,7 @@ fn common(namespaced: bool, metadata: &Map, errors: &mut Vec<FieldError>) {
     );
     owner_references(metadata, &path, errors);
     finalizers(metadata, &path, errors);
+    managed_fields(metadata, &path, errors);
 }
 
 fn namespace(namespaced: bool, text: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -306,6 +308,43 @@ fn change(metadata: &Map, stored: &Map, errors: &mut Vec<FieldError>) {
         errors,
     );
     owner_references(metadata, &path, errors);
+    managed_fields(metadata, &path, errors);
+}
+
+/// Checks who is said to own fields, where the tree still holds that.
+fn managed_fields(metadata: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("managedFields");
+    for (index, entry) in maps(metadata.list("managedFields")) {
+        let path = path.index(index);
+        let operation = entry.text("operation");
+        if !matches!(operation, "Apply" | "Update") {
+            let detail = "must be `Apply` or `Update`";
+            let error = FieldError::invalid(&path.field("operation"), &operation.into(), detail);
+            errors.push(error);
+        }
+        let kind = entry.text("fieldsType");
+        if !matches!(kind, "" | "FieldsV1") {
+            let detail = "must be `FieldsV1`";
+            let error = FieldError::invalid(&path.field("fieldsType"), &kind.into(), detail);
+            errors.push(error);
+        }
+        manager(entry.text("manager"), &path.field("manager"), errors);
+        if entry.text("subresource").len() > SUBRESOURCE_BYTES_MAX {
+            let path = path.field("subresource");
+            errors.push(FieldError::too_long(&path, SUBRESOURCE_BYTES_MAX));
+        }
+    }
+}
+
+fn manager(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if name.len() > MANAGER_BYTES_MAX {
+        errors.push(FieldError::too_long(path, MANAGER_BYTES_MAX));
+    }
+    for (position, character) in name.char_indices().filter(|(_, it)| !is_printable(*it)) {
+        let code = character as u32;
+        let detail = format!("invalid character U+{code:04X} (at position {position})");
+        errors.push(FieldError::invalid(path, &name.into(), detail));
+    }
 }
 
 fn no_new_finalizers(metadata: &Map, stored: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {

@@ -461,3 +461,6 @@ fn service_networks(new: &Map, spec: &Map, path: &Path<'_>, errors: &mut Errors)
         errors.invalid_value(path, spec.value("cidrs"), detail);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -375,3 +375,6 @@ fn scope_selector(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

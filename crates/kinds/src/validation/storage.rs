@@ -675,3 +675,6 @@ pub(crate) fn attributes_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fie
     parameters(new, false, &root.field("parameters"), &mut errors);
     errors
 }
+
+#[cfg(test)]
+mod tests;

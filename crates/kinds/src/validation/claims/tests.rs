@@ -1,0 +1,43 @@
+//! Cases: claims of volumes, and what is said about them.
+
+use object::{Map, Value, value};
+
+use super::*;
+
+fn map(value: Value) -> Map {
+    value.as_object().expect("an object is a map").clone()
+}
+
+fn printed(errors: Vec<FieldError>) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn claim(size: &str, class: &str) -> Map {
+    map(
+        value!({"metadata": {"name": "c", "namespace": "n"}, "status": {"phase": "Pending"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+            "resources": {"requests": {"storage": size}}}}),
+    )
+}
+
+#[test]
+fn a_claim_asks_for_something() {
+    assert!(validate(&claim("1Gi", "fast"), None, "").is_empty());
+    assert_eq!(
+        printed(validate(&claim("0", "fast"), None, "")),
+        ["spec.resources[storage]: Invalid value: \"0\": must be greater than zero"]
+    );
+}
+
+#[test]
+fn a_claim_that_is_not_bound_does_not_change() {
+    let expected = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+    assert_eq!(
+        printed(validate(
+            &claim("1Gi", "slow"),
+            Some(&claim("1Gi", "fast")),
+            ""
+        )),
+        [expected]
+    );
+}
