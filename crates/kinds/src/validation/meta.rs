@@ -157,14 +157,21 @@ fn namespace(namespaced: bool, text: &str, path: &Path<'_>, errors: &mut Vec<Fie
 /// Checks the keys and values of labels, or of a selector's `matchLabels`.
 pub(crate) fn labels(labels: Option<&Map>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
-        for complaint in names::qualified_name(key) {
-            errors.push(FieldError::invalid(path, &key.as_str().into(), complaint));
+        if !is_plain_name(key) {
+            for complaint in names::qualified_name(key) {
+                errors.push(FieldError::invalid(path, &key.as_str().into(), complaint));
+            }
         }
         let value = value.as_str().unwrap_or_default();
         for complaint in names::label_value(value) {
             errors.push(FieldError::invalid(path, &value.into(), complaint));
         }
     }
+}
+
+/// Whether a key is a short word without a prefix, as most are; such a key is good.
+fn is_plain_name(key: &str) -> bool {
+    (1..=63).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Checks the keys of annotations and how much they weigh together.

@@ -225,7 +225,7 @@ fn claim_of_another_volume(
 fn source(volume: &Map, context: &Context<'_>, path: &Path<'_>, errors: &mut Errors) {
     let mut found = false;
     for Source(key, refused, reported, check) in SOURCES {
-        let Some(source) = volume.object(key) else {
+        let Some(source) = source_of(volume, key) else {
             continue;
         };
         if found {
@@ -260,6 +260,12 @@ fn source(volume: &Map, context: &Context<'_>, path: &Path<'_>, errors: &mut Err
     if !found {
         errors.required(path, "must specify a volume type");
     }
+}
+
+/// A volume has two entries, its name and its source: comparing both beats searching.
+fn source_of<'a>(volume: &'a Map, key: &str) -> Option<&'a Map> {
+    let entry = volume.entries().iter().find(|(name, _)| name == key);
+    entry.and_then(|(_, value)| value.as_object())
 }
 
 fn empty_dir(source: &Map, path: &Path<'_>, errors: &mut Errors) {
