@@ -144,7 +144,7 @@ fn metrics(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         maps(list).any(|(_, metric)| matches!(metric.text("type"), "Object" | "External"));
     if spec.int("minReplicas") == Some(0) && !outside {
         let detail = "must specify at least one Object or External metric to support scaling to \
-             zero replicas";
+                      zero replicas";
         errors.forbidden(path, detail);
     }
 }

@@ -202,10 +202,21 @@ fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &m
         let path = path.field("maxLimitRequestRatio");
         limit_ratio(&ratio, min.as_ref(), max.as_ref(), &path.key(key), errors);
     }
+    if let (Some(default), Some(request)) = (default, request) {
+        both_alike(&default, &request, key, path, errors);
+    }
+}
+
+/// What cannot be promised twice is asked for as it is limited.
+fn both_alike(
+    default: &Quantity,
+    request: &Quantity,
+    key: &str,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     let overcommits = quantities::is_native(key) && !quantities::is_huge_page(key);
-    if let (false, Some(default), Some(request)) = (overcommits, default, request)
-        && default != request
-    {
+    if !overcommits && default != request {
         let detail = format!(
             "default value {default} must equal to defaultRequest value {request} in {key}"
         );

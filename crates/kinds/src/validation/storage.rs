@@ -253,17 +253,22 @@ fn volume_spec(spec: &Map, inline: bool, path: &Path<'_>, errors: &mut Errors) {
             errors,
         );
     }
-    if spec.has("volumeAttributesClassName") {
-        let class = spec.text("volumeAttributesClassName");
-        let at = path.field("volumeAttributesClassName");
-        if class.is_empty() {
-            errors.required(&at, "an empty string is disallowed");
-        }
-        check::optional_subdomain(class, &at, errors);
-        if !spec.has("csi") {
-            let detail = "has to be specified when using volumeAttributesClassName";
-            errors.required(&path.field("csi"), detail);
-        }
+    changeable_class(spec, path, errors);
+}
+
+fn changeable_class(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    if !spec.has("volumeAttributesClassName") {
+        return;
+    }
+    let class = spec.text("volumeAttributesClassName");
+    let at = path.field("volumeAttributesClassName");
+    if class.is_empty() {
+        errors.required(&at, "an empty string is disallowed");
+    }
+    check::optional_subdomain(class, &at, errors);
+    if !spec.has("csi") {
+        let detail = "has to be specified when using volumeAttributesClassName";
+        errors.required(&path.field("csi"), detail);
     }
 }
 

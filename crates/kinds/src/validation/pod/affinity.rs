@@ -126,7 +126,7 @@ fn node_field(requirement: &Map, path: &Path<'_>, errors: &mut Errors) {
         "In" | "NotIn" => {
             if list.len() != 1 {
                 let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node \
-                     field selector";
+                              field selector";
                 errors.required(&path.field("values"), detail);
             }
         }

@@ -471,8 +471,8 @@ pub(crate) fn azure_disk(source: &Map, path: &Path<'_>, errors: &mut Errors) {
     let (prefix, form) = if kind == "Managed" {
         (
             "/subscriptions/",
-            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute\
-             /disks/{disk-id}",
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/\
+             disks/{disk-id}",
         )
     } else {
         (
