@@ -211,16 +211,16 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        <Arguments as CommandFactory>::command().debug_assert();
     }
 
     #[test]
     fn every_flag_has_a_short_line_a_long_one_and_an_environment_form() {
-        let command = Arguments::command();
+        let command = <Arguments as CommandFactory>::command();
         for flag in command
             .get_arguments()
             .filter(|flag| flag.get_long().is_some())

@@ -112,62 +112,54 @@ fn limit_names(limit: &Map, kind: &str, path: &Path<'_>, errors: &mut Errors) {
     check("maxLimitRequestRatio", errors);
 }
 
-/// What a limit says about one resource.
-struct Amounts<'a> {
-    min: &'a Option<Quantity>,
-    max: &'a Option<Quantity>,
-    default: &'a Option<Quantity>,
-    request: &'a Option<Quantity>,
-}
-
-fn limit_order(amounts: &Amounts<'_>, key: &str, path: &Path<'_>, errors: &mut Errors) {
+fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &mut Errors) {
+    let amount = |list: &str| {
+        let given = limit.object_or_empty(list).get(key)?;
+        Quantity::from_value(given).ok()
+    };
+    let (min, max) = (amount("min"), amount("max"));
+    let of_containers = |list: &str| if kind == "Pod" { None } else { amount(list) };
+    let (default, request) = (of_containers("default"), of_containers("defaultRequest"));
     // What may not be above what, where and how it is reported, with the value that is shown.
     let orders = [
+        (&min, &max, "min", &min, "min value", "max value"),
         (
-            amounts.min,
-            amounts.max,
-            "min",
-            amounts.min,
-            "min value",
-            "max value",
-        ),
-        (
-            amounts.min,
-            amounts.request,
+            &min,
+            &request,
             "defaultRequest",
-            amounts.request,
+            &request,
             "min value",
             "default request value",
         ),
         (
-            amounts.request,
-            amounts.max,
+            &request,
+            &max,
             "defaultRequest",
-            amounts.request,
+            &request,
             "default request value",
             "max value",
         ),
         (
-            amounts.request,
-            amounts.default,
+            &request,
+            &default,
             "defaultRequest",
-            amounts.request,
+            &request,
             "default request value",
             "default limit value",
         ),
         (
-            amounts.min,
-            amounts.default,
+            &min,
+            &default,
             "default",
-            amounts.min,
+            &min,
             "min value",
             "default value",
         ),
         (
-            amounts.default,
-            amounts.max,
+            &default,
+            &max,
             "default",
-            amounts.max,
+            &max,
             "default value",
             "max value",
         ),
@@ -181,23 +173,6 @@ fn limit_order(amounts: &Amounts<'_>, key: &str, path: &Path<'_>, errors: &mut E
             errors.invalid(&path.key(key), shown.to_string(), detail);
         }
     }
-}
-
-fn limit_amounts(limit: &Map, kind: &str, key: &str, path: &Path<'_>, errors: &mut Errors) {
-    let amount = |list: &str| {
-        let given = limit.object_or_empty(list).get(key)?;
-        Quantity::from_value(given).ok()
-    };
-    let (min, max) = (amount("min"), amount("max"));
-    let of_containers = |list: &str| if kind == "Pod" { None } else { amount(list) };
-    let (default, request) = (of_containers("default"), of_containers("defaultRequest"));
-    let amounts = Amounts {
-        min: &min,
-        max: &max,
-        default: &default,
-        request: &request,
-    };
-    limit_order(&amounts, key, path, errors);
     if let Some(ratio) = amount("maxLimitRequestRatio") {
         let path = path.field("maxLimitRequestRatio");
         limit_ratio(&ratio, min.as_ref(), max.as_ref(), &path.key(key), errors);
