@@ -21,7 +21,7 @@ use crate::negotiate::is_pretty;
 use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
 use crate::state::State;
-use crate::{health, verbs};
+use crate::{health, openapi, verbs};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// A request that is not a watch is given up after this long.
@@ -241,6 +241,9 @@ fn escape_html(text: &str) -> String {
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
     let Some(path) = info.resource else {
+        if info.path.starts_with("/openapi/") {
+            return openapi::answer(&call, &info.path).await;
+        }
         return other_path(&call, &info.path);
     };
     let catalogue = call.state.resources.catalogue();
@@ -286,7 +289,8 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
 /// `/`: the paths there are.
 fn index(state: &State) -> Response<Body> {
     let mut paths: Vec<String> = [
-        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version",
+        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3",
+        "/readyz", "/version",
     ]
     .map(str::to_owned)
     .into();

@@ -10,6 +10,7 @@ mod handle;
 mod health;
 mod metrics;
 mod negotiate;
+mod openapi;
 mod protobuf;
 mod query;
 mod render;

@@ -8,12 +8,14 @@ use tokio::sync::watch;
 
 use crate::discovery::Discovery;
 use crate::metrics::Metrics;
+use crate::openapi::OpenApi;
 
 /// A running server's parts.
 pub(crate) struct State {
     pub resources: Resources,
     pub authenticator: Authenticator,
     pub discovery: Discovery,
+    pub openapi: OpenApi,
     pub metrics: Metrics,
     /// Whether the bootstrap objects are there.
     ready: AtomicBool,
@@ -29,6 +31,7 @@ impl State {
     ) -> State {
         State {
             discovery: Discovery::new(resources.catalogue(), address),
+            openapi: OpenApi::new(resources.catalogue()),
             resources,
             authenticator,
             metrics: Metrics::default(),

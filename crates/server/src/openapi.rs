@@ -1,0 +1,319 @@
+//! OpenAPI: what can be asked of the server, for tools that find it out.
+//!
+//! One document for each group and version in version 3 of OpenAPI, one for all in version 2.
+//! A document is made when it is first asked for and kept compressed; nothing is kept before that.
+//! Clients keep documents under the hash of their text, so a hash never stands for two texts.
+//! Contract: kube-openapi `pkg/handler` and `pkg/handler3`. Documents hold no prose.
+
+mod definitions;
+mod document;
+mod operations;
+mod pack;
+mod parameters;
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use kinds::Catalogue;
+use object::{Map, json, value};
+
+use self::document::{Place, Version};
+use self::pack::{Packed, unpack};
+use crate::answer::{self, Failure};
+use crate::body::Body;
+use crate::discovery::etag;
+use crate::handle::Call;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The index is sent without a type of its own, and upstream's server makes this of it.
+const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const YEAR_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+/// The documents and what was made of them so far.
+pub(crate) struct OpenApi {
+    catalogue: &'static Catalogue,
+    documents: Vec<Document>,
+    index: OnceLock<Index>,
+    version2: OnceLock<Packed>,
+}
+
+/// A document of version 3.
+struct Document {
+    place: Place,
+    hash: OnceLock<String>,
+    packed: OnceLock<Packed>,
+}
+
+/// Where the documents are.
+struct Index {
+    text: Bytes,
+    etag: HeaderValue,
+}
+
+/// Answers a path below `/openapi/`.
+pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
+    if !matches!(call.method, Method::GET | Method::HEAD) {
+        return call.fail(Failure::method_not_allowed());
+    }
+    let (state, path) = (Arc::clone(&call.state), path.to_owned());
+    let wanted = path.clone();
+    // Making a document takes some milliseconds, which no other request should wait for.
+    let made = tokio::task::spawn_blocking(move || state.openapi.prepare(&wanted)).await;
+    if made.is_err() {
+        let text = "Internal error occurred: a document could not be made; see the log";
+        return call.fail(Failure::new(500, "InternalError", text));
+    }
+    call.state.openapi.respond(call, &path)
+}
+
+impl OpenApi {
+    pub(crate) fn new(catalogue: &'static Catalogue) -> OpenApi {
+        let documents = document::places(catalogue)
+            .into_iter()
+            .map(|place| Document {
+                place,
+                hash: OnceLock::new(),
+                packed: OnceLock::new(),
+            });
+        OpenApi {
+            catalogue,
+            documents: documents.collect(),
+            index: OnceLock::new(),
+            version2: OnceLock::new(),
+        }
+    }
+
+    /// Makes what a path needs, unless it is there already.
+    fn prepare(&self, path: &str) {
+        match path {
+            "/openapi/v2" => {
+                self.version2();
+            }
+            "/openapi/v3" | "/openapi/v3/" => {
+                self.index();
+            }
+            _ => {
+                if let Some(document) = self.document(path) {
+                    self.packed(document);
+                }
+            }
+        }
+    }
+
+    fn respond(&self, call: &Call, path: &str) -> Response<Body> {
+        match path {
+            "/openapi/v2" => serve(call, Version::Two, with_etag, self.version2()),
+            "/openapi/v3" | "/openapi/v3/" => self.index().respond(call),
+            _ => match self.document(path) {
+                Some(document) => self.serve_document(call, path, document),
+                None => status(StatusCode::NOT_FOUND),
+            },
+        }
+    }
+
+    fn serve_document(&self, call: &Call, path: &str, document: &Document) -> Response<Body> {
+        let packed = self.packed(document);
+        let head = |etag: &HeaderValue| match call.query.text("hash") {
+            None => with_etag(etag),
+            Some(hash) if hash == packed.hash => {
+                let mut answer = with_etag(etag);
+                let headers = answer.headers_mut();
+                let immutable = HeaderValue::from_static("public, immutable");
+                headers.insert(header::CACHE_CONTROL, immutable);
+                let expires = call.state.resources.now() + YEAR_SECONDS;
+                if let Ok(expires) = HeaderValue::from_str(&http_date(expires)) {
+                    headers.insert(header::EXPIRES, expires);
+                }
+                answer
+            }
+            Some(_) => moved(&format!("{path}?hash={}", packed.hash)),
+        };
+        serve(call, Version::Three, head, packed)
+    }
+
+    /// The document that a path below `/openapi/v3/` names.
+    fn document(&self, path: &str) -> Option<&Document> {
+        let name = path.strip_prefix("/openapi/v3/")?;
+        self.documents
+            .iter()
+            .find(|document| document.place.name() == name)
+    }
+
+    fn packed<'a>(&'a self, document: &'a Document) -> &'a Packed {
+        document.packed.get_or_init(|| {
+            let definitions = definitions::Definitions::new(self.catalogue, Version::Three);
+            Packed::of(|out| document.place.write(self.catalogue, &definitions, out))
+        })
+    }
+
+    fn version2(&self) -> &Packed {
+        self.version2.get_or_init(|| {
+            let definitions = definitions::Definitions::new(self.catalogue, Version::Two);
+            Packed::of(|out| document::write_all(self.catalogue, &definitions, out))
+        })
+    }
+
+    /// The index needs the hash of every document, but keeps none of them.
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let definitions = OnceLock::new();
+            let mut paths = Map::with_capacity(self.documents.len());
+            for document in &self.documents {
+                let hash = document.hash.get_or_init(|| match document.packed.get() {
+                    Some(packed) => packed.hash.clone(),
+                    None => {
+                        let definitions = definitions.get_or_init(|| {
+                            definitions::Definitions::new(self.catalogue, Version::Three)
+                        });
+                        pack::hash(|out| document.place.write(self.catalogue, definitions, out))
+                    }
+                });
+                let name = document.place.name();
+                let url = format!("/openapi/v3/{name}?hash={hash}");
+                paths.insert(name.as_str(), value!({"serverRelativeURL": url}));
+            }
+            let text = json::to_vec(&value!({"paths": paths}));
+            let etag = etag(&text);
+            Index {
+                text: text.into(),
+                etag,
+            }
+        })
+    }
+}
+
+impl Index {
+    fn respond(&self, call: &Call) -> Response<Body> {
+        let mut answer = with_etag(&self.etag);
+        if is_known(call, &self.etag) {
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            return answer;
+        }
+        *answer.body_mut() = Body::full(self.text.clone());
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, PLAIN_TEXT);
+        answer
+    }
+}
+
+/// Serves a document; `head` makes the answer that it goes into, or one that redirects.
+fn serve(
+    call: &Call,
+    version: Version,
+    head: impl FnOnce(&HeaderValue) -> Response<Body>,
+    packed: &Packed,
+) -> Response<Body> {
+    let accept = call.header(header::ACCEPT).unwrap_or("*/*");
+    if !takes_json(accept) {
+        let mut refused = status(StatusCode::NOT_ACCEPTABLE);
+        vary(&mut refused, version);
+        return refused;
+    }
+    let mut answer = head(&packed.etag);
+    vary(&mut answer, version);
+    if answer.status() != StatusCode::OK {
+        return answer;
+    }
+    if is_known(call, &packed.etag) {
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        return answer;
+    }
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    if takes_gzip(call) {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        *answer.body_mut() = Body::full(packed.bytes.clone());
+    } else {
+        *answer.body_mut() = Body::full(unpack(packed));
+    }
+    answer
+}
+
+fn vary(answer: &mut Response<Body>, version: Version) {
+    let names = match version {
+        Version::Two => "Accept-Encoding, Accept",
+        Version::Three => "Accept, Accept-Encoding",
+    };
+    let names = HeaderValue::from_static(names);
+    answer.headers_mut().insert(header::VARY, names);
+}
+
+fn with_etag(etag: &HeaderValue) -> Response<Body> {
+    let mut answer = status(StatusCode::OK);
+    answer.headers_mut().insert(header::ETAG, etag.clone());
+    answer
+}
+
+/// Sends the client to the document under its present hash.
+fn moved(location: &str) -> Response<Body> {
+    let mut answer = answer::text(
+        StatusCode::MOVED_PERMANENTLY,
+        format!("<a href=\"{location}\">Moved Permanently</a>.\n\n"),
+    );
+    let headers = answer.headers_mut();
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, html);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        headers.insert(header::LOCATION, location);
+    }
+    answer
+}
+
+fn status(code: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = code;
+    answer
+}
+
+/// Whether the client has this text already.
+fn is_known(call: &Call, etag: &HeaderValue) -> bool {
+    let known = call.header(header::IF_NONE_MATCH).unwrap_or_default();
+    let etag = etag.to_str().unwrap_or_default();
+    known.split(',').map(str::trim).any(|tag| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        tag == "*" || tag == etag
+    })
+}
+
+fn takes_gzip(call: &Call) -> bool {
+    let accepted = call.header(header::ACCEPT_ENCODING).unwrap_or_default();
+    accepted.split(',').any(|token| token.trim() == "gzip")
+}
+
+/// Whether an `Accept` header takes JSON; there is no other form here.
+fn takes_json(accept: &str) -> bool {
+    accept.split(',').any(|clause| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        matches!(media, "application/json" | "application/*" | "*/*")
+    })
+}
+
+/// A time as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(unix_seconds: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    // The date comes out of the form that objects carry: `1994-11-06T08:49:37Z`.
+    let text = object::time::Time::from_unix_seconds(unix_seconds).to_string();
+    let day = usize::try_from(unix_seconds.div_euclid(86_400).rem_euclid(7)).unwrap_or_default();
+    let (date, clock) = text
+        .trim_end_matches('Z')
+        .split_once('T')
+        .unwrap_or_default();
+    let mut parts = date.split('-');
+    let (year, month, date) = (parts.next(), parts.next(), parts.next());
+    let month: usize = month.and_then(|month| month.parse().ok()).unwrap_or(1);
+    let month = MONTHS
+        .get(month.wrapping_sub(1))
+        .copied()
+        .unwrap_or_default();
+    let (year, date) = (year.unwrap_or_default(), date.unwrap_or_default());
+    format!("{}, {date} {month} {year} {clock} GMT", DAYS[day])
+}
+
+#[cfg(test)]
+mod tests;
