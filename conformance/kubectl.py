@@ -106,6 +106,11 @@ def yaml(kind, name, api="v1", **body):
     return json.dumps({"apiVersion": api, "kind": kind, "metadata": {"name": name}, **body})
 
 
+def documents(manifests):
+    """Several manifests in one text; without the first line kubectl would take it for JSON."""
+    return "".join(f"---\n{manifest}\n" for manifest in manifests)
+
+
 def deployment(name, replicas=None, image="nginx:1"):
     labels = {"app": name}
     spec = {"selector": {"matchLabels": labels}, "template": {
@@ -155,7 +160,7 @@ def create_read_delete(kubectl, check):
     check("get what is not there", out.fails("NotFound", 'configmaps "none" not found'), out)
     out = kubectl("get", "nosuchkind")
     check("get of an unknown kind", out.fails("nosuchkind"), out)
-    two = yaml("ConfigMap", "two", data={"a": "1"}) + "\n---\n" + yaml("Secret", "three")
+    two = documents([yaml("ConfigMap", "two", data={"a": "1"}), yaml("Secret", "three")])
     out = kubectl("create", "--filename=-", stdin=two)
     check("create from two documents", out.says("configmap/two", "secret/three"), out)
     out = kubectl("get", "configmaps,secrets", "--all-namespaces")
@@ -174,7 +179,7 @@ def create_read_delete(kubectl, check):
 
 
 def select_and_page(kubectl, check):
-    many = "\n---\n".join(
+    many = documents(
         yaml("ConfigMap", f"page-{number}", data={"n": str(number)}) for number in range(12))
     out = kubectl("create", "--filename=-", stdin=many)
     check("create twelve", out.out.count("created") == 12, out)

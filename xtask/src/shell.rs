@@ -21,7 +21,16 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Command 
 /// The cargo that started us, so that one toolchain does everything.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    command(PathBuf::from(program), arguments)
+    let mut cargo = command(PathBuf::from(program), arguments);
+    // What `cargo run` tells us about xtask itself. Build scripts look at these names, so leaving
+    // them would rebuild half the tree between `cargo build` and `cargo xtask`.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Runs a command whose output goes to the user.
