@@ -289,8 +289,16 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
 /// `/`: the paths there are.
 fn index(state: &State) -> Response<Body> {
     let mut paths: Vec<String> = [
-        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3",
-        "/readyz", "/version",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
     ]
     .map(str::to_owned)
     .into();
