@@ -92,6 +92,19 @@ pub enum Error {
         /// What clients can act on.
         causes: Vec<Cause>,
     },
+    /// Not now.
+    #[error("{message}")]
+    TooManyRequests {
+        /// Why.
+        message: String,
+        /// What clients can act on.
+        causes: Vec<Cause>,
+        /// When to try again; zero if that is not known.
+        retry_after_seconds: u32,
+    },
+    /// The objects are such that the action cannot be done.
+    #[error("{0}")]
+    Unsupported(String),
     /// Something is larger than allowed.
     #[error("Request entity too large: {0}")]
     TooLarge(String),

@@ -3,6 +3,7 @@
 //! `write.rs` is the place to read first: every create, replace, patch and apply passes the same
 //! steps there, from the current object to the commit.
 
+mod actions;
 pub mod admission;
 mod allocate;
 mod apply;
@@ -17,6 +18,7 @@ mod ownership;
 mod patch;
 mod read;
 pub mod record;
+mod reviews;
 mod scale;
 mod watch;
 mod write;
@@ -35,6 +37,7 @@ pub use error::Error;
 use error::Subject;
 pub use patch::PatchType;
 pub use read::Listed;
+pub use reviews::Tokens;
 pub use store::{Record, Revision};
 pub use watch::{Initial, Notice, Watching};
 pub use write::{Written, WrittenObject};
@@ -49,6 +52,8 @@ pub struct Resources {
     stored_kinds: Arc<HashMap<Text, Arc<Kind>>>,
     admission: Arc<admission::Chain>,
     allocations: allocate::Allocations,
+    /// Whom bearer tokens stand for, for reviews of tokens.
+    tokens: Option<reviews::Tokens>,
     server_side_apply: bool,
 }
 
@@ -107,6 +112,7 @@ impl Resources {
             stored_kinds: Arc::new(stored_kinds),
             admission: Arc::new(admission),
             allocations: allocate::Allocations::default(),
+            tokens: None,
             server_side_apply: true,
         }
     }
@@ -115,6 +121,14 @@ impl Resources {
     pub fn with_server_side_apply(self, server_side_apply: bool) -> Resources {
         Resources {
             server_side_apply,
+            ..self
+        }
+    }
+
+    /// Lets reviews of tokens find out whom a token stands for.
+    pub fn with_tokens(self, tokens: Tokens) -> Resources {
+        Resources {
+            tokens: Some(tokens),
             ..self
         }
     }

@@ -21,6 +21,7 @@ use object::field::{FieldError, Path};
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
+use crate::actions::name_requester;
 use crate::body::{self, Body, Parsed};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
@@ -105,6 +106,12 @@ pub(crate) enum Attempt {
 impl Resources {
     /// `POST`: makes a new object.
     pub async fn create(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
+        if let Some(written) = self.review(request, body)? {
+            return Ok(written);
+        }
+        if let Some(written) = self.act(request, body).await? {
+            return Ok(written);
+        }
         let Parsed {
             mut object,
             managed_fields,
@@ -179,6 +186,7 @@ impl Resources {
     ) -> Result<WrittenObject, Error> {
         let lease = self.allocate_new(request, &mut draft.object).await?;
         self.shape_new(request.kind, &mut draft)?;
+        name_requester(request, &mut draft.object);
         request
             .warnings
             .add((request.kind.rules.warnings)(&draft.object, None));

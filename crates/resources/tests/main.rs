@@ -4,6 +4,8 @@
 
 extern crate windlass_resources as resources;
 
+mod actions;
 mod admission;
 mod allocate;
 mod fixture;
+mod reviews;

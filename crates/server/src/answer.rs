@@ -226,6 +226,15 @@ impl From<Error> for Failure {
             } => Failure::new(403, "Forbidden", message)
                 .about(subject)
                 .with_causes(causes),
+            Error::TooManyRequests {
+                causes,
+                retry_after_seconds,
+                ..
+            } => {
+                let failure = Failure::new(429, "TooManyRequests", message);
+                failure.with_causes(causes).retry_after(retry_after_seconds)
+            }
+            Error::Unsupported(_) => Failure::new(500, "", message),
             Error::TooLarge(_) => Failure::new(413, "RequestEntityTooLarge", message),
             Error::Expired { continue_token, .. } => Failure {
                 continue_token,

@@ -1,8 +1,9 @@
 //! What every request shares.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use auth::Authenticator;
+use auth::{Authenticator, Credentials};
 use resources::Resources;
 use tokio::sync::watch;
 
@@ -13,7 +14,7 @@ use crate::openapi::OpenApi;
 /// A running server's parts.
 pub(crate) struct State {
     pub resources: Resources,
-    pub authenticator: Authenticator,
+    pub authenticator: Arc<Authenticator>,
     pub discovery: Discovery,
     pub openapi: OpenApi,
     pub metrics: Metrics,
@@ -29,6 +30,16 @@ impl State {
         authenticator: Authenticator,
         address: std::net::SocketAddr,
     ) -> State {
+        let authenticator = Arc::new(authenticator);
+        let tokens = Arc::clone(&authenticator);
+        let resources = resources.with_tokens(Arc::new(move |token| {
+            let authorization = format!("Bearer {token}");
+            let credentials = Credentials {
+                authorization: Some(&authorization),
+                certificate: None,
+            };
+            tokens.authenticate(credentials).ok()
+        }));
         State {
             discovery: Discovery::new(resources.catalogue(), address),
             openapi: OpenApi::new(resources.catalogue()),

@@ -53,8 +53,10 @@ async fn dispatch(
         Operation::List => Stream::Offered,
         _ => Stream::No,
     };
+    // What is answered and never stored has no tables.
+    let only_created = kind.verbs.iter().all(|verb| verb == "create");
     let offer = Offer {
-        tables: true,
+        tables: !only_created,
         protobuf: !kind.custom,
         stream,
     };

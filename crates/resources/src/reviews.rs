@@ -1,0 +1,312 @@
+//! Reviews: questions in the form of objects, answered at once and never stored.
+//!
+//! Contract: `pkg/registry/authorization` and `pkg/registry/authentication`.
+
+use std::sync::Arc;
+
+use auth::{Attributes, Decision, User, authorize};
+use object::field::{FieldError, Path};
+use object::{Map, Text, Value, json, value};
+
+use crate::body::{self, Body, Parsed};
+use crate::error::{Error, Subject};
+use crate::meta::{meta, meta_mut};
+use crate::ownership::Owners;
+use crate::write::{Written, WrittenObject, check_namespace};
+use crate::{Request, Resources};
+
+/// Whom a bearer token stands for, if anybody.
+pub type Tokens = Arc<dyn Fn(&str) -> Option<Arc<User>> + Send + Sync>;
+
+/// Which question a kind asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Question {
+    MayI,
+    MaySomebody,
+    MaySomebodyHere,
+    WhatMayI,
+    WhoAmI,
+    WhoseToken,
+}
+
+fn question(request: &Request<'_>) -> Option<Question> {
+    let kind = request.kind;
+    match (kind.group.as_str(), kind.resource.as_str()) {
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => Some(Question::MayI),
+        ("authorization.k8s.io", "subjectaccessreviews") => Some(Question::MaySomebody),
+        ("authorization.k8s.io", "localsubjectaccessreviews") => Some(Question::MaySomebodyHere),
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => Some(Question::WhatMayI),
+        ("authentication.k8s.io", "selfsubjectreviews") => Some(Question::WhoAmI),
+        ("authentication.k8s.io", "tokenreviews") => Some(Question::WhoseToken),
+        _ => None,
+    }
+}
+
+impl Resources {
+    /// Answers a create that asks a question; `None` if it makes an object.
+    pub(crate) fn review(
+        &self,
+        request: &Request<'_>,
+        body: &Body,
+    ) -> Result<Option<Written>, Error> {
+        let Some(question) = question(request) else {
+            return Ok(None);
+        };
+        let Parsed {
+            mut object,
+            managed_fields,
+        } = body::read(self.catalogue, request, body)?;
+        check_namespace(request, &mut object)?;
+        object.remove("status");
+        let checked = object.clone();
+        let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
+        let answer = match question {
+            Question::MayI | Question::MaySomebody | Question::MaySomebodyHere => {
+                check_access_review(question, request, &checked)?;
+                may(question, request, &checked)
+            }
+            Question::WhatMayI => return rules_of(request, &checked).map(Some),
+            Question::WhoAmI => return Ok(Some(self.who_am_i(request))),
+            Question::WhoseToken => self.whose_token(&checked)?,
+        };
+        let mut object = request.kind.print(object);
+        let owners = owners.to_text(request.kind);
+        if let Ok(owners @ Value::Array(_)) = json::parse(&owners) {
+            meta_mut(&mut object).insert("managedFields", owners);
+        }
+        object.insert("status", answer);
+        Ok(Some(shown(object)))
+    }
+
+    fn who_am_i(&self, request: &Request<'_>) -> Written {
+        let mut object = request.kind.empty_object();
+        object.insert("metadata", value!({"creationTimestamp": (self.now_text())}));
+        object.insert("status", value!({"userInfo": (user_info(request.user))}));
+        shown(object)
+    }
+
+    fn whose_token(&self, object: &Map) -> Result<Value, Error> {
+        let token = object
+            .get("spec")
+            .and_then(|spec| spec.str_at(&["token"]))
+            .unwrap_or_default();
+        if token.is_empty() {
+            let text = "token is required for TokenReview in authentication";
+            return Err(Error::BadRequest(text.to_owned()));
+        }
+        let known = self.tokens.as_ref().and_then(|tokens| tokens(token));
+        Ok(match known {
+            Some(user) => value!({"authenticated": true, "user": (user_info(&user))}),
+            None => value!({"user": {}, "error": "invalid bearer token"}),
+        })
+    }
+}
+
+fn shown(object: Map) -> Written {
+    Written {
+        object: WrittenObject::Virtual(object),
+        created: true,
+    }
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = Map::new();
+    info.insert("username", Value::String(user.name.clone()));
+    if !user.uid.is_empty() {
+        info.insert("uid", Value::String(user.uid.clone()));
+    }
+    if !user.groups.is_empty() {
+        let groups = user.groups.iter().cloned().map(Value::String).collect();
+        info.insert("groups", Value::Array(groups));
+    }
+    Value::Object(info)
+}
+
+fn spec_of(object: &Map) -> &Map {
+    static NONE: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
+    object
+        .get("spec")
+        .and_then(Value::as_object)
+        .unwrap_or(&NONE)
+}
+
+fn check_access_review(
+    question: Question,
+    request: &Request<'_>,
+    object: &Map,
+) -> Result<(), Error> {
+    let spec = spec_of(object);
+    let root = Path::root();
+    let path = root.field("spec");
+    let resource_path = path.field("resourceAttributes");
+    let url_path = path.field("nonResourceAttributes");
+    let resource = spec
+        .get("resourceAttributes")
+        .filter(|value| !value.is_null());
+    let url = spec
+        .get("nonResourceAttributes")
+        .filter(|value| !value.is_null());
+    let mut errors = Vec::new();
+    match (resource, url) {
+        (Some(_), Some(url)) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            errors.push(FieldError::invalid(&url_path, url, detail));
+        }
+        (None, None) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be \
+                          specified";
+            errors.push(FieldError::invalid(&resource_path, &Value::Null, detail));
+        }
+        _ => {}
+    }
+    let groups = spec
+        .get("groups")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let user = spec.get("user").and_then(Value::as_str).unwrap_or_default();
+    if question != Question::MayI && user.is_empty() && groups.is_empty() {
+        let detail = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid(
+            &path.field("user"),
+            &Value::from(""),
+            detail,
+        ));
+    }
+    let here = question == Question::MaySomebodyHere;
+    check_metadata(object, here, &mut errors);
+    if here {
+        let namespace = resource.map(|it| it.str_at(&["namespace"]).unwrap_or_default());
+        if let Some(found) = namespace.filter(|found| *found != request.namespace) {
+            let detail = "must match metadata.namespace";
+            let field = resource_path.field("namespace");
+            errors.push(FieldError::invalid(&field, &Value::from(found), detail));
+        }
+        if let Some(url) = url {
+            let detail = "disallowed on this kind of request";
+            errors.push(FieldError::invalid(&url_path, url, detail));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let group = request.kind.group.clone();
+    let subject = Subject {
+        group,
+        resource: Text::default(),
+        name: Text::default(),
+    };
+    Err(Error::Invalid { subject, errors })
+}
+
+/// A question has no name and is not kept.
+fn check_metadata(object: &Map, here: bool, errors: &mut Vec<FieldError>) {
+    let is_odd = meta(object).iter().any(|(key, value)| {
+        let is_empty = match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        !is_empty && !(here && key == "namespace")
+    });
+    if is_odd {
+        let root = Path::root();
+        let detail = if here {
+            "must be empty except for namespace"
+        } else {
+            "must be empty"
+        };
+        let found = Value::Object(meta(object).clone());
+        errors.push(FieldError::invalid(&root.field("metadata"), &found, detail));
+    }
+}
+
+fn may(question: Question, request: &Request<'_>, object: &Map) -> Value {
+    let spec = spec_of(object);
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
+    let asked = User {
+        name: text("user").into(),
+        uid: text("uid").into(),
+        groups: spec
+            .get("groups")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Value::as_str)
+            .map(Text::from)
+            .collect(),
+    };
+    let user = if question == Question::MayI {
+        request.user
+    } else {
+        &asked
+    };
+    let part = |part: &str, field: &str| {
+        let value = spec.get(part).and_then(|part| part.str_at(&[field]));
+        value.unwrap_or_default().to_owned()
+    };
+    let decision = if spec.contains_key("nonResourceAttributes") {
+        let url = |field| part("nonResourceAttributes", field);
+        authorize(
+            user,
+            Attributes::Path {
+                verb: &url("verb"),
+                path: &url("path"),
+            },
+        )
+    } else {
+        let named = |field| part("resourceAttributes", field);
+        let (resource, subresource) = (named("resource"), named("subresource"));
+        let resource = if subresource.is_empty() {
+            resource
+        } else {
+            format!("{resource}/{subresource}")
+        };
+        let attributes = Attributes::Resource {
+            verb: &named("verb"),
+            group: &named("group"),
+            resource: &resource,
+            namespace: &named("namespace"),
+            name: &named("name"),
+        };
+        authorize(user, attributes)
+    };
+    value!({"allowed": (decision == Decision::Allow)})
+}
+
+/// Everything that the asking user may do.
+fn rules_of(request: &Request<'_>, object: &Map) -> Result<Written, Error> {
+    let namespace = spec_of(object)
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(Error::BadRequest("no namespace on request".to_owned()));
+    }
+    let everything = Attributes::Resource {
+        verb: "*",
+        group: "*",
+        resource: "*",
+        namespace,
+        name: "",
+    };
+    let (resources, urls) = if authorize(request.user, everything) == Decision::Allow {
+        (
+            value!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]),
+            value!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]),
+        )
+    } else {
+        (value!([]), value!([]))
+    };
+    let mut answer = request.kind.empty_object();
+    answer.insert("metadata", value!({}));
+    answer.insert("spec", value!({}));
+    let status = value!({
+        "resourceRules": resources,
+        "nonResourceRules": urls,
+        "incomplete": false,
+    });
+    answer.insert("status", status);
+    Ok(shown(answer))
+}

@@ -1,0 +1,82 @@
+//! Questions that are answered and never stored.
+
+use auth::User;
+use object::{Value, value};
+
+use crate::fixture::{Ask, refusal, server};
+
+const GROUP: &str = "authorization.k8s.io";
+
+#[tokio::test]
+async fn who_may_do_what() {
+    let resources = server().await;
+    let pods = value!({"verb": "list", "resource": "pods", "namespace": "default"});
+    let ask = Ask::new(&resources, GROUP, "selfsubjectaccessreviews");
+    let spec = value!({"resourceAttributes": (pods.clone())});
+    let answer = ask.create(value!({"spec": spec})).await.unwrap();
+    assert_eq!(answer.get("status"), Some(&value!({"allowed": true})));
+    assert!(answer.at(&["metadata", "managedFields"]).is_some());
+
+    let ask = Ask::new(&resources, GROUP, "subjectaccessreviews");
+    let spec = value!({"user": "someone", "resourceAttributes": pods});
+    let answer = ask.create(value!({"spec": spec})).await.unwrap();
+    assert_eq!(answer.get("status"), Some(&value!({"allowed": false})));
+    let refused = refusal(ask.create(value!({"spec": {"user": "someone"}})).await);
+    assert_eq!(
+        refused,
+        ".authorization.k8s.io \"\" is invalid: spec.resourceAttributes: Invalid value: null: \
+         exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    );
+}
+
+#[tokio::test]
+async fn a_local_question_stays_in_its_namespace() {
+    let resources = server().await;
+    let ask = Ask::new(&resources, GROUP, "localsubjectaccessreviews");
+    let attributes = value!({"verb": "get", "resource": "pods", "namespace": "other"});
+    let spec = value!({"user": "someone", "resourceAttributes": attributes});
+    let refused = refusal(ask.create(value!({"spec": spec})).await);
+    assert_eq!(
+        refused,
+        ".authorization.k8s.io \"\" is invalid: spec.resourceAttributes.namespace: Invalid value: \
+         \"other\": must match metadata.namespace"
+    );
+}
+
+#[tokio::test]
+async fn who_is_asking() {
+    let resources = server().await;
+    let ask = Ask::new(&resources, "authentication.k8s.io", "selfsubjectreviews");
+    let answer = ask.create(value!({})).await.unwrap();
+    let info = value!({
+        "username": "admin", "uid": "admin",
+        "groups": ["system:masters", "system:authenticated"],
+    });
+    assert_eq!(answer.at(&["status", "userInfo"]), Some(&info));
+}
+
+#[tokio::test]
+async fn whose_token_it_is() {
+    let jane = std::sync::Arc::new(User::authenticated("jane", "", &[]));
+    let resources = server()
+        .await
+        .with_tokens(std::sync::Arc::new(move |token| {
+            (token == "secret").then(|| std::sync::Arc::clone(&jane))
+        }));
+    let ask = Ask::new(&resources, "authentication.k8s.io", "tokenreviews");
+    let review = |token: &str| value!({"spec": {"token": token}});
+    let answer = ask.create(review("secret")).await.unwrap();
+    assert_eq!(
+        answer.at(&["status", "authenticated"]),
+        Some(&Value::Bool(true))
+    );
+    assert_eq!(answer.str_at(&["status", "user", "username"]), Some("jane"));
+    let answer = ask.create(review("wrong")).await.unwrap();
+    let wrong = value!({"user": {}, "error": "invalid bearer token"});
+    assert_eq!(answer.get("status"), Some(&wrong));
+    let refused = refusal(ask.create(review("")).await);
+    assert_eq!(
+        refused,
+        "token is required for TokenReview in authentication"
+    );
+}
