@@ -2,6 +2,7 @@
 
 mod binding;
 mod certificates;
+mod connect;
 mod eviction;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::write::{Draft, Live, Written, WrittenObject};
 use crate::{Request, Resources, subject};
 
 pub(crate) use certificates::name_requester;
+pub use connect::is_connection;
 
 impl Resources {
     /// Does what a create asks for, if it asks for an action; `None` if it makes an object.

@@ -105,6 +105,9 @@ pub enum Error {
     /// The objects are such that the action cannot be done.
     #[error("{0}")]
     Unsupported(String),
+    /// What a request should be passed on to does not answer.
+    #[error("{0}")]
+    Unreachable(String),
     /// Something is larger than allowed.
     #[error("Request entity too large: {0}")]
     TooLarge(String),

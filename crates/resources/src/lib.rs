@@ -32,6 +32,7 @@ use object::Text;
 use object::time::Time;
 use store::{Clock, Store};
 
+pub use actions::is_connection;
 pub use delete::Deleted;
 pub use error::Error;
 use error::Subject;

@@ -208,7 +208,7 @@ fn check_metadata(object: &Map, here: bool, errors: &mut Vec<FieldError>) {
             Value::Object(fields) => fields.is_empty(),
             _ => false,
         };
-        !is_empty && !(here && key == "namespace")
+        !is_empty && (!here || key != "namespace")
     });
     if is_odd {
         let root = Path::root();

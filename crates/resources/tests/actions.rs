@@ -139,3 +139,56 @@ async fn a_pod_that_does_not_run_is_evicted_at_once() {
     let again = evict.create(eviction("one")).await;
     assert!(matches!(again, Err(Error::NotFound(_))));
 }
+
+#[tokio::test]
+async fn what_a_path_to_a_node_answers() {
+    let resources = server().await;
+    Ask::new(&resources, "", "pods")
+        .create(pod("one"))
+        .await
+        .unwrap();
+    let connect = |subresource| {
+        Ask::new(&resources, "", "pods")
+            .named("one")
+            .under(subresource)
+    };
+    connect("log").connect("").await.unwrap();
+    let cases = [
+        ("log", "other", "container other is not valid for pod one"),
+        ("exec", "", "pod one does not have a host assigned"),
+        ("proxy", "", "address not allowed"),
+    ];
+    for (subresource, container, wanted) in cases {
+        let refused = connect(subresource).connect(container).await.unwrap_err();
+        assert_eq!(refused.to_string(), wanted, "{subresource}");
+    }
+    connect("binding")
+        .create(binding("one", "n1"))
+        .await
+        .unwrap();
+    let refused = connect("log").connect("").await.unwrap_err();
+    assert_eq!(refused.to_string(), "nodes \"n1\" not found");
+}
+
+#[tokio::test]
+async fn deleting_a_job_without_a_policy_warns() {
+    let resources = server().await;
+    let template = value!({
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "registry.example/app:1"}],
+        },
+    });
+    let job = value!({"metadata": {"name": "one"}, "spec": {"template": template}});
+    Ask::new(&resources, "batch", "jobs")
+        .create(job)
+        .await
+        .unwrap();
+    let ask = Ask::new(&resources, "batch", "jobs").named("one");
+    ask.delete().await.unwrap();
+    let said = ask.warnings.take();
+    assert!(
+        said[0].starts_with("child pods are preserved by default"),
+        "{said:?}"
+    );
+}

@@ -118,6 +118,13 @@ impl<'a> Ask<'a> {
             .await
     }
 
+    pub(crate) async fn connect(&self, container: &str) -> Result<(), Error> {
+        let options = self.options();
+        self.resources
+            .connect(&self.request(&options), container)
+            .await
+    }
+
     fn options(&self) -> WriteOptions {
         WriteOptions {
             manager: "tester".into(),

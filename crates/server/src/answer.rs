@@ -234,6 +234,7 @@ impl From<Error> for Failure {
                 let failure = Failure::new(429, "TooManyRequests", message);
                 failure.with_causes(causes).retry_after(retry_after_seconds)
             }
+            Error::Unreachable(_) => Failure::new(503, "ServiceUnavailable", message),
             Error::Unsupported(_) => Failure::new(500, "", message),
             Error::TooLarge(_) => Failure::new(413, "RequestEntityTooLarge", message),
             Error::Expired { continue_token, .. } => Failure {

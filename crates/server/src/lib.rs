@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod connect;
 mod discovery;
 mod handle;
 mod health;

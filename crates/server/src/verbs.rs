@@ -12,7 +12,9 @@ use resources::body::{Body as RequestBody, Media};
 use resources::options::{
     DeleteOptions, Verb, WriteOptions, check_dry_run, manager_of_user_agent, refuse,
 };
-use resources::{Deleted, Error, PatchType, Request, Warnings, Written, WrittenObject};
+use resources::{
+    Deleted, Error, PatchType, Request, Warnings, Written, WrittenObject, is_connection,
+};
 
 use crate::answer::{Details, Failure};
 use crate::body::Body;
@@ -20,7 +22,7 @@ use crate::handle::Call;
 use crate::negotiate::{self, Offer, Representation, Stream};
 use crate::query::{check_propagation, propagation};
 use crate::request::ResourcePath;
-use crate::{render, streams};
+use crate::{connect, render, streams};
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 /// No body is larger than this.
@@ -47,6 +49,9 @@ async fn dispatch(
     path: &ResourcePath,
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
+    if is_connection(kind, &path.subresource) {
+        return connect::answer(call, kind, verb, path, warnings).await;
+    }
     let operation = operation(call, kind, verb, path)?;
     let stream = match operation {
         Operation::Watch => Stream::Wanted,
@@ -348,7 +353,7 @@ async fn delete_collection(
     render::list(call, kind, listed, representation)
 }
 
-fn request<'a>(
+pub(crate) fn request<'a>(
     call: &'a Call,
     kind: &'a Arc<Kind>,
     path: &'a ResourcePath,

@@ -46,6 +46,7 @@ fn drop_type_dependent(new: &mut Map, old: &Map) {
         }
         drop_if_same(spec, old, "ipFamilies");
         drop_if_same(spec, old, "ipFamilyPolicy");
+        drop_if_same(spec, old, "internalTrafficPolicy");
     }
     if needs_node_port(old) && !needs_node_port(spec) && has_no_new_node_port(spec, old) {
         each(spec, "ports", |port| {

@@ -187,7 +187,6 @@ fn delete_options(eviction: &Map, dry_run: bool) -> DeleteOptions {
         orphan_dependents: field("orphanDependents").and_then(Value::as_bool),
         uid: condition("uid"),
         resource_version: condition("resourceVersion"),
-        ..DeleteOptions::default()
     }
 }
 
