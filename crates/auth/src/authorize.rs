@@ -1,11 +1,11 @@
-//! Whether a user may do what they ask for.
-//!
-//! Until rules are read from role objects, members of `system:masters` may do everything, everyone
-//! may see whether the server is well and which version it is, and authenticated users may discover
-//! what is served: what the bootstrap roles `system:public-info-viewer` and `system:discovery` say.
+//! The question of permission and its answers.
+
+use std::fmt;
+
+use object::Text;
+use object::field::quote;
 
 use crate::User;
-use crate::user::MASTERS;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,46 @@ pub enum Attributes<'a> {
     },
 }
 
+impl<'a> Attributes<'a> {
+    /// The verb.
+    pub fn verb(&self) -> &'a str {
+        match self {
+            Attributes::Resource { verb, .. } | Attributes::Path { verb, .. } => verb,
+        }
+    }
+
+    /// The namespace; empty for paths and for what has none.
+    pub fn namespace(&self) -> &'a str {
+        match self {
+            Attributes::Resource { namespace, .. } => namespace,
+            Attributes::Path { .. } => "",
+        }
+    }
+
+    /// The same question about another verb.
+    pub fn with_verb<'b>(self, verb: &'b str) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Attributes::Resource {
+                group,
+                resource,
+                namespace,
+                name,
+                ..
+            } => Attributes::Resource {
+                verb,
+                group,
+                resource,
+                namespace,
+                name,
+            },
+            Attributes::Path { path, .. } => Attributes::Path { verb, path },
+        }
+    }
+}
+
 /// The answer to a question of permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -41,47 +81,90 @@ pub enum Decision {
     Deny,
 }
 
-const PUBLIC_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-const DISCOVERY_PATHS: &[&str] = &["/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/"];
-const DISCOVERY_PREFIXES: &[&str] = &["/api/", "/apis/", "/openapi/"];
+/// A decision and why it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The decision.
+    pub decision: Decision,
+    /// The rule's origin, or what kept rules from being found; often empty.
+    pub reason: String,
+}
 
-/// Decides.
-pub fn authorize(user: &User, attributes: Attributes<'_>) -> Decision {
-    if user.is_in(MASTERS) {
-        return Decision::Allow;
-    }
-    let Attributes::Path { verb: "get", path } = attributes else {
-        return Decision::Deny;
-    };
-    let discovery = DISCOVERY_PATHS.contains(&path)
-        || DISCOVERY_PREFIXES
-            .iter()
-            .any(|prefix| path.starts_with(prefix));
-    if PUBLIC_PATHS.contains(&path) || (discovery && user.is_in("system:authenticated")) {
-        Decision::Allow
-    } else {
-        Decision::Deny
+/// A refusal as its user is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The API group; empty for the core group and for paths.
+    pub group: Text,
+    /// The resource without its subresource; empty for paths.
+    pub resource: Text,
+    /// The object; may be empty.
+    pub name: Text,
+    /// Who cannot do what, and why.
+    pub detail: String,
+}
+
+impl Refusal {
+    /// Tells `user` that they cannot do this; `reason` may be empty.
+    pub fn new(user: &User, attributes: Attributes<'_>, reason: &str) -> Refusal {
+        let (user, verb) = (quote(&user.name), attributes.verb());
+        let (detail, group, resource, name) = match attributes {
+            Attributes::Path { path, .. } => {
+                let detail = format!("User {user} cannot {verb} path {}", quote(path));
+                (detail, "", "", "")
+            }
+            Attributes::Resource {
+                group,
+                resource,
+                namespace,
+                name,
+                ..
+            } => {
+                let scope = match namespace {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {}", quote(namespace)),
+                };
+                let detail = format!(
+                    "User {user} cannot {verb} resource {} in API group {} {scope}",
+                    quote(resource),
+                    quote(group),
+                );
+                let resource = resource.split_once('/').map_or(resource, |(main, _)| main);
+                (detail, group, resource, name)
+            }
+        };
+        let mut detail = escape_html(&detail);
+        if !reason.is_empty() {
+            detail.push_str(": ");
+            detail.push_str(reason);
+        }
+        Refusal {
+            group: group.into(),
+            resource: resource.into(),
+            name: name.into(),
+            detail,
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn anonymous_sees_health_and_version_only() {
-        let path = |path| Attributes::Path { verb: "get", path };
-        let anonymous = User::anonymous();
-        assert_eq!(authorize(&anonymous, path("/healthz")), Decision::Allow);
-        for refused in ["/", "/api", "/livez/ping", "/metrics", "/openapi/v2"] {
-            assert_eq!(
-                authorize(&anonymous, path(refused)),
-                Decision::Deny,
-                "{refused}"
-            );
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.resource.is_empty() && self.group.is_empty() {
+            return write!(out, "forbidden: {}", self.detail);
         }
-        let someone = User::authenticated("jane", "", &[]);
-        assert_eq!(authorize(&someone, path("/apis/apps/v1")), Decision::Allow);
-        assert_eq!(authorize(&someone, path("/metrics")), Decision::Deny);
+        out.write_str(&self.resource)?;
+        if !self.group.is_empty() {
+            write!(out, ".{}", self.group)?;
+        }
+        if !self.name.is_empty() {
+            write!(out, " {}", quote(&self.name))?;
+        }
+        write!(out, " is forbidden: {}", self.detail)
     }
+}
+
+/// Refusals repeat what the client sent, so what a browser might run is escaped.
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -1,9 +1,11 @@
 //! A user as authentication leaves it.
 
-use object::Text;
+use std::collections::BTreeMap;
+
+use object::{Text, names};
 
 /// Who makes a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name that rules and messages use.
     pub name: Text,
@@ -11,29 +13,38 @@ pub struct User {
     pub uid: Text,
     /// The groups, in the order the authenticator gave them.
     pub groups: Vec<Text>,
+    /// What else is known of them, by key.
+    pub extra: BTreeMap<Text, Vec<Text>>,
 }
 
 /// The group whose members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
+/// The group of everyone who proved who they are.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everyone else.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of users without credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 impl User {
     /// A user who proved who they are.
     pub fn authenticated(name: &str, uid: &str, groups: &[&str]) -> User {
         let mut groups: Vec<Text> = groups.iter().map(|group| Text::from(*group)).collect();
-        groups.push("system:authenticated".into());
+        groups.push(AUTHENTICATED.into());
         User {
             name: name.into(),
             uid: uid.into(),
             groups,
+            extra: BTreeMap::new(),
         }
     }
 
     /// The user of a request without credentials.
     pub fn anonymous() -> User {
         User {
-            name: "system:anonymous".into(),
-            uid: Text::default(),
-            groups: vec!["system:unauthenticated".into()],
+            name: ANONYMOUS.into(),
+            groups: vec![UNAUTHENTICATED.into()],
+            ..User::default()
         }
     }
 
@@ -46,4 +57,27 @@ impl User {
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
+
+    /// Whether no rule is needed for what the user does.
+    pub fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+}
+
+/// The namespace and name behind the user name of a service account.
+pub fn service_account(user_name: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user_name
+        .strip_prefix("system:serviceaccount:")?
+        .split_once(':')?;
+    let valid = names::name_is_dns_label(namespace, false).is_empty()
+        && names::name_is_dns_subdomain(name, false).is_empty();
+    valid.then_some((namespace, name))
+}
+
+/// The name behind the user name of a node.
+pub(crate) fn node(user_name: &str) -> Option<&str> {
+    let name = user_name.strip_prefix("system:node:")?;
+    names::name_is_dns_subdomain(name, false)
+        .is_empty()
+        .then_some(name)
 }

@@ -4,6 +4,7 @@
 //! upstream name.
 
 mod default_classes;
+mod escalation;
 mod lookup;
 mod nodes;
 mod priority;
@@ -106,7 +107,7 @@ impl Chain {
         if self.has(Plugin::DefaultIngressClass) {
             default_classes::ingress(resources, request, object, old).await?;
         }
-        Ok(())
+        escalation::check(resources, request, object, old).await
     }
 
     /// Plugins that only look.

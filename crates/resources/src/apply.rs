@@ -105,7 +105,7 @@ impl Resources {
                 ),
             });
         }
-        self.may_create(request)?;
+        self.may_create(request).await?;
         crate::meta::wipe_system_fields(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
         self.create_draft(request, Draft { object, owners }).await

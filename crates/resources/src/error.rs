@@ -14,6 +14,14 @@ pub struct Subject {
     pub name: Text,
 }
 
+impl Subject {
+    /// The object, or the resource alone if the object has no name yet.
+    fn named(&self) -> String {
+        let text = self.to_string();
+        if self.name.is_empty() { text.trim_end_matches(" \"\"").to_owned() } else { text }
+    }
+}
+
 impl std::fmt::Display for Subject {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(&self.resource)?;
@@ -83,7 +91,7 @@ pub enum Error {
     #[error("{0}")]
     BadRequest(String),
     /// A policy refuses.
-    #[error("{subject} is forbidden: {detail}")]
+    #[error("{} is forbidden: {detail}", subject.named())]
     Forbidden {
         /// The object.
         subject: Subject,

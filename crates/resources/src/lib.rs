@@ -19,6 +19,7 @@ mod patch;
 mod read;
 pub mod record;
 mod reviews;
+mod roles;
 mod scale;
 mod watch;
 mod write;
@@ -55,6 +56,7 @@ pub struct Resources {
     allocations: allocate::Allocations,
     /// Whom bearer tokens stand for, for reviews of tokens.
     tokens: Option<reviews::Tokens>,
+    roles: Arc<roles::Roles>,
     server_side_apply: bool,
 }
 
@@ -114,6 +116,7 @@ impl Resources {
             admission: Arc::new(admission),
             allocations: allocate::Allocations::default(),
             tokens: None,
+            roles: Arc::default(),
             server_side_apply: true,
         }
     }

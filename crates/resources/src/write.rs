@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use auth::{Attributes, Decision, authorize};
+use auth::Attributes;
 use bytes::Bytes;
 use kinds::convert::convert;
 use kinds::{Kind, validation};
@@ -29,6 +29,7 @@ use crate::ownership::Owners;
 use crate::patch::PatchType;
 use crate::read::store_name;
 use crate::record::{self, Stored};
+use crate::roles::refused;
 use crate::{Request, Resources, ids, kind_subject, subject};
 
 /// Names tried for an object with `generateName`.
@@ -300,7 +301,7 @@ impl Resources {
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
             return Err(Error::NotFound(subject(kind, request.name)));
         }
-        self.may_create(request)?;
+        self.may_create(request).await?;
         meta::wipe_system_fields(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
         self.create_object(request, object, managed_fields).await
@@ -518,7 +519,7 @@ impl Resources {
     }
 
     /// Whether the user of a request may create what it would create.
-    pub(crate) fn may_create(&self, request: &Request<'_>) -> Result<(), Error> {
+    pub(crate) async fn may_create(&self, request: &Request<'_>) -> Result<(), Error> {
         let kind = request.kind;
         let attributes = Attributes::Resource {
             verb: "create",
@@ -527,22 +528,7 @@ impl Resources {
             namespace: request.namespace,
             name: request.name,
         };
-        if authorize(request.user, attributes) == Decision::Allow {
-            return Ok(());
-        }
-        let scope = if request.namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{}\"", request.namespace)
-        };
-        Err(Error::Forbidden {
-            subject: subject(kind, request.name),
-            detail: format!(
-                "User \"{}\" cannot create resource \"{}\" in API group \"{}\" {scope}",
-                request.user.name, kind.resource, kind.group
-            ),
-            causes: Vec::new(),
-        })
+        self.permit(request.user, attributes).await?.map_err(refused)
     }
 }
 

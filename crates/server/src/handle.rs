@@ -4,13 +4,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use auth::{Attributes, Credentials, Decision, User, authorize};
+use auth::{Attributes, Credentials, Refusal, User};
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use kinds::Kind;
-use object::Text;
 use resources::error::Subject;
 use tracing::{debug, error};
 
@@ -21,7 +20,7 @@ use crate::negotiate::is_pretty;
 use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
 use crate::state::State;
-use crate::{health, openapi, verbs};
+use crate::{health, impersonation, openapi, verbs};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// A request that is not a watch is given up after this long.
@@ -130,7 +129,13 @@ async fn answer_to(
         Ok(user) => call.user = user,
         Err(_) => return call.fail(Failure::new(401, "Unauthorized", "Unauthorized")),
     }
-    if let Err(failure) = check_permission(&call.user, &info) {
+    let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
+    let attributes = info.attributes(resource.as_deref());
+    if let Err(failure) = impersonate(&mut call, attributes).await {
+        debug!(user = %call.user.name, path = %info.path, "refused to act as another");
+        return call.fail(failure);
+    }
+    if let Err(failure) = check_permission(&call, attributes).await {
         debug!(user = %call.user.name, path = %info.path, "refused");
         return call.fail(failure);
     }
@@ -171,72 +176,36 @@ fn timeout(call: &Call, info: &RequestInfo) -> Result<Option<Duration>, Failure>
     Ok(Some(limit.min(REQUEST_TIMEOUT)))
 }
 
-fn check_permission(user: &User, info: &RequestInfo) -> Result<(), Failure> {
-    match &info.resource {
-        Some(path) => {
-            let resource = path.with_subresource();
-            let attributes = Attributes::Resource {
-                verb: info.verb,
-                group: &path.group,
-                resource: &resource,
-                namespace: &path.namespace,
-                name: &path.name,
-            };
-            match authorize(user, attributes) {
-                Decision::Allow => Ok(()),
-                Decision::Deny => Err(forbidden(user, info.verb, path, &resource)),
-            }
-        }
-        None => {
-            let attributes = Attributes::Path {
-                verb: info.verb,
-                path: &info.path,
-            };
-            match authorize(user, attributes) {
-                Decision::Allow => Ok(()),
-                Decision::Deny => {
-                    let text = format!(
-                        "forbidden: User \"{}\" cannot {} path \"{}\"",
-                        user.name, info.verb, info.path
-                    );
-                    Err(Failure::new(403, "Forbidden", escape_html(&text))
-                        .about(Subject::default()))
-                }
-            }
-        }
-    }
+/// Lets the user become whom the request's headers name, if they may.
+async fn impersonate(call: &mut Call, attributes: Attributes<'_>) -> Result<(), Failure> {
+    let wanted = impersonation::wanted(&call.headers)
+        .map_err(|error| Failure::new(400, "BadRequest", error.to_string()))?;
+    let Some(wanted) = wanted else { return Ok(()) };
+    let user = call
+        .state
+        .resources
+        .act_as(&call.user, &wanted, attributes)
+        .await?;
+    call.user = Arc::new(user.map_err(forbidden)?);
+    Ok(())
 }
 
-fn forbidden(user: &User, verb: &str, path: &ResourcePath, resource: &str) -> Failure {
+async fn check_permission(call: &Call, attributes: Attributes<'_>) -> Result<(), Failure> {
+    call.state
+        .resources
+        .permit(&call.user, attributes)
+        .await?
+        .map_err(forbidden)
+}
+
+fn forbidden(refusal: Refusal) -> Failure {
+    let message = refusal.to_string();
     let subject = Subject {
-        group: Text::from(path.group.as_str()),
-        resource: Text::from(path.resource.as_str()),
-        name: Text::from(path.name.as_str()),
+        group: refusal.group,
+        resource: refusal.resource,
+        name: refusal.name,
     };
-    let named = if path.name.is_empty() {
-        let text = subject.to_string();
-        text.trim_end_matches(" \"\"").to_owned()
-    } else {
-        subject.to_string()
-    };
-    let scope = if path.namespace.is_empty() {
-        "at the cluster scope".to_owned()
-    } else {
-        format!("in the namespace \"{}\"", path.namespace)
-    };
-    let text = format!(
-        "{named} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \
-         \"{}\" {scope}",
-        user.name, path.group
-    );
-    Failure::new(403, "Forbidden", escape_html(&text)).about(subject)
-}
-
-/// Refusals repeat what the client sent, so what a browser might run is escaped.
-fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    Failure::new(403, "Forbidden", message).about(subject)
 }
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {

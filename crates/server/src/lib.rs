@@ -9,6 +9,7 @@ mod connect;
 mod discovery;
 mod handle;
 mod health;
+mod impersonation;
 mod metrics;
 mod negotiate;
 mod openapi;

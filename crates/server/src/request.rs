@@ -3,6 +3,7 @@
 //! Routing and authorization use the same struct, so no encoding of a path can make them disagree.
 //! Contract: the request-info rules of `apiserver/pkg/endpoints/request/requestinfo.go`.
 
+use auth::Attributes;
 use hyper::Method;
 
 use crate::query::Query;
@@ -66,6 +67,23 @@ impl RequestInfo {
             verb,
             resource: Some(resource),
         })
+    }
+
+    /// What permissions are asked about; `resource` is the path's, with its subresource.
+    pub(crate) fn attributes<'a>(&'a self, resource: Option<&'a str>) -> Attributes<'a> {
+        match (&self.resource, resource) {
+            (Some(path), Some(resource)) => Attributes::Resource {
+                verb: self.verb,
+                group: &path.group,
+                resource,
+                namespace: &path.namespace,
+                name: &path.name,
+            },
+            _ => Attributes::Path {
+                verb: self.verb,
+                path: &self.path,
+            },
+        }
     }
 }
 
