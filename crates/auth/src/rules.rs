@@ -118,9 +118,12 @@ pub struct Rules {
 struct Bindings {
     all: HashMap<Text, Arc<Binding>>,
     /// For each user name the bindings, by name; service accounts are among the users.
-    users: HashMap<Text, BTreeMap<Text, Arc<Binding>>>,
-    groups: HashMap<Text, BTreeMap<Text, Arc<Binding>>>,
+    users: Lists,
+    groups: Lists,
 }
+
+/// For each subject its bindings, by their names.
+type Lists = HashMap<Text, BTreeMap<Text, Arc<Binding>>>;
 
 /// The rules of a user, and the roles that could not be found for them.
 #[derive(Debug, Default)]
@@ -392,11 +395,7 @@ impl Bindings {
         }
     }
 
-    fn list_of(
-        &mut self,
-        subject: &Subject,
-        namespace: &str,
-    ) -> Option<(&mut HashMap<Text, BTreeMap<Text, Arc<Binding>>>, Text)> {
+    fn list_of(&mut self, subject: &Subject, namespace: &str) -> Option<(&mut Lists, Text)> {
         match subject {
             Subject::Group(name) => Some((&mut self.groups, name.clone())),
             subject => Some((&mut self.users, subject.user_name(namespace)?)),

@@ -15,7 +15,8 @@ mod tolerations;
 use object::Map;
 
 use crate::error::{Cause, Error, Subject};
-use crate::meta::{meta, meta_text};
+use crate::meta::meta_text;
+use crate::record::Stored;
 use crate::{Request, Resources, subject};
 
 pub(crate) use lookup::Place;
@@ -153,20 +154,14 @@ async fn check_namespace(
     object: &Map,
     old: Option<&Map>,
 ) -> Result<(), Error> {
-    let namespace = resources.namespace(request.namespace).await?;
-    let Some(namespace) = namespace else {
+    let Some(namespace) = resources.namespace(request.namespace).await? else {
         return Err(Error::NotFound(Subject {
             group: object::Text::default(),
             resource: "namespaces".into(),
             name: request.namespace.into(),
         }));
     };
-    let terminating = meta(&namespace).contains_key("deletionTimestamp")
-        || namespace
-            .get("status")
-            .and_then(|status| status.str_at(&["phase"]))
-            == Some("Terminating");
-    if old.is_some() || !terminating {
+    if old.is_some() || namespace == Namespace::Alive {
         return Ok(());
     }
     let namespace = request.namespace;
@@ -210,9 +205,23 @@ fn forbidden(request: &Request<'_>, object: &Map, detail: String) -> Error {
     }
 }
 
+/// What counts about a namespace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Namespace {
+    Alive,
+    Terminating,
+}
+
 impl Resources {
-    /// A namespace, if it exists.
-    async fn namespace(&self, name: &str) -> Result<Option<Map>, Error> {
-        self.find(("", "v1", "namespaces"), "", name).await
+    /// The state of a namespace, if it exists. Every write asks, so nothing is parsed.
+    async fn namespace(&self, name: &str) -> Result<Option<Namespace>, Error> {
+        let kind = self.catalogue.resource("", "v1", "namespaces");
+        let kind = kind.expect("namespaces are built in");
+        let found = self.store.get(&kind.collection, name).await;
+        let found = found.map_err(|error| Error::from_store(error, || subject(kind, name)))?;
+        Ok(found.map(|record| match Stored::new(&record.value) {
+            Ok(stored) if stored.is_deleting() => Namespace::Terminating,
+            _ => Namespace::Alive,
+        }))
     }
 }

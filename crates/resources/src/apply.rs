@@ -4,13 +4,17 @@ use apply::{ApplyError, Conflict, OnConflict};
 use object::time::Time;
 use object::{Map, Value, json, yaml};
 use schema::decode::TypeError;
+use store::Revision;
 
 use crate::body::{self, Body};
 use crate::error::{Cause, Error};
 use crate::meta::{meta_mut, meta_text};
 use crate::options::FieldValidation;
 use crate::ownership::{KindVersions, Owners, writer};
-use crate::write::{Attempt, Draft, Live, Written, check_name, check_namespace, check_version};
+use crate::unchanged::{Key, Unchanged};
+use crate::write::{
+    Attempt, Draft, Live, Written, WrittenObject, check_name, check_namespace, check_version,
+};
 use crate::{Request, Resources, subject};
 
 /// Conflicts are explained in at most this many headers of this many bytes.
@@ -27,6 +31,18 @@ pub(crate) struct Configuration {
 impl Resources {
     /// `PATCH` with an apply configuration.
     pub async fn apply(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
+        let key = Unchanged::key(request, body);
+        if let Some(record) = self.stored(request).await?
+            && self.unchanged.knows(&key, record.revision)
+        {
+            return Ok(Written {
+                object: WrittenObject::Stored {
+                    value: record.value,
+                    revision: Some(record.revision),
+                },
+                created: false,
+            });
+        }
         let configuration = Configuration::read(&body.bytes)?;
         configuration.check(request)?;
         loop {
@@ -66,9 +82,23 @@ impl Resources {
                 None => live.map().clone(),
             };
             match self.replace_applied(request, &live, object, owners).await? {
-                Attempt::Done(written) => return Ok(written),
+                Attempt::Done(written) => {
+                    self.note_unchanged(request, key, live.record.revision, &written);
+                    return Ok(written);
+                }
                 Attempt::Stale => {}
             }
+        }
+    }
+
+    /// Remembers an apply that changed nothing and had nothing to say.
+    fn note_unchanged(&self, request: &Request<'_>, key: Key, live: Revision, written: &Written) {
+        let unchanged = matches!(
+            &written.object,
+            WrittenObject::Stored { revision: Some(revision), .. } if *revision == live
+        );
+        if unchanged && !request.options.dry_run && request.warnings.is_empty() {
+            self.unchanged.note(key, live);
         }
     }
 

@@ -18,7 +18,11 @@ impl Subject {
     /// The object, or the resource alone if the object has no name yet.
     fn named(&self) -> String {
         let text = self.to_string();
-        if self.name.is_empty() { text.trim_end_matches(" \"\"").to_owned() } else { text }
+        if self.name.is_empty() {
+            text.trim_end_matches(" \"\"").to_owned()
+        } else {
+            text
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod record;
 mod reviews;
 mod roles;
 mod scale;
+mod unchanged;
 mod watch;
 mod write;
 
@@ -57,6 +58,7 @@ pub struct Resources {
     /// Whom bearer tokens stand for, for reviews of tokens.
     tokens: Option<reviews::Tokens>,
     roles: Arc<roles::Roles>,
+    unchanged: Arc<unchanged::Unchanged>,
     server_side_apply: bool,
 }
 
@@ -91,6 +93,14 @@ impl Warnings {
             .extend(more);
     }
 
+    /// Whether nothing has been said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+    }
+
     /// Everything said so far.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -117,6 +127,7 @@ impl Resources {
             allocations: allocate::Allocations::default(),
             tokens: None,
             roles: Arc::default(),
+            unchanged: Arc::default(),
             server_side_apply: true,
         }
     }

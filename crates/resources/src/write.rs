@@ -276,18 +276,18 @@ impl Resources {
             let given = check_version(kind, &mut object, &live)?;
             check_uid(kind, &object, &live)?;
             let supplied = managed_fields.as_ref();
-            match self
-                .replace(request, &live, object.clone(), supplied)
-                .await?
-            {
-                Attempt::Done(written) => return Ok(written),
-                Attempt::Stale if given == Given::Version => {
-                    return Err(Error::modified(subject(kind, request.name)));
-                }
-                Attempt::Stale => {
-                    meta_mut(&mut object).remove("resourceVersion");
-                }
+            if given == Given::Version {
+                let attempt = self.replace(request, &live, object, supplied).await?;
+                return match attempt {
+                    Attempt::Done(written) => Ok(written),
+                    Attempt::Stale => Err(Error::modified(subject(kind, request.name))),
+                };
             }
+            let new = object.clone();
+            if let Attempt::Done(written) = self.replace(request, &live, new, supplied).await? {
+                return Ok(written);
+            }
+            meta_mut(&mut object).remove("resourceVersion");
         }
     }
 
@@ -465,16 +465,18 @@ impl Resources {
 
     /// Reads the object that a write is about.
     pub(crate) async fn live(&self, request: &Request<'_>) -> Result<Option<Live>, Error> {
+        let record = self.stored(request).await?;
+        record
+            .map(|record| self.take_apart(request.kind, record))
+            .transpose()
+    }
+
+    /// The record that a write is about.
+    pub(crate) async fn stored(&self, request: &Request<'_>) -> Result<Option<Record>, Error> {
         let kind = request.kind;
         let key = store_name(kind, request.namespace, request.name);
-        let record = self
-            .store
-            .get(&kind.collection, &key)
-            .await
-            .map_err(|error| Error::from_store(error, || subject(kind, request.name)))?;
-        record
-            .map(|record| self.take_apart(kind, record))
-            .transpose()
+        let found = self.store.get(&kind.collection, &key).await;
+        found.map_err(|error| Error::from_store(error, || subject(kind, request.name)))
     }
 
     /// Takes a record apart, converting it to the version of `kind`.
@@ -528,7 +530,9 @@ impl Resources {
             namespace: request.namespace,
             name: request.name,
         };
-        self.permit(request.user, attributes).await?.map_err(refused)
+        self.permit(request.user, attributes)
+            .await?
+            .map_err(refused)
     }
 }
 

@@ -81,10 +81,9 @@ impl Server {
         self.address
     }
 
-    /// A handle that tells the server that everything it needs is there.
-    pub fn readiness(&self) -> impl FnOnce() + Send + 'static {
-        let state = Arc::clone(&self.state);
-        move || state.set_ready()
+    /// Everything that the server needs is there.
+    pub fn set_ready(&self) {
+        self.state.set_ready();
     }
 
     /// Serves until `stop` resolves, then drains.

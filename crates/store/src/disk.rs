@@ -52,7 +52,7 @@ const QUEUE_JOBS_MAX: usize = 4_096;
 const QUEUE_KIBIBYTES_MAX: usize = 128 * 1024;
 
 /// Commits wait while the log holds this much that the checkpoint lacks.
-const BEHIND_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const BEHIND_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// After this long they are refused.
 const BEHIND_WAIT_MAX: Duration = Duration::from_secs(10);
 

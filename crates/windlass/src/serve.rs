@@ -3,12 +3,13 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::Authenticator;
 use resources::Resources;
 use resources::admission::Chain;
+use rustls::ServerConfig;
 use server::Server;
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
@@ -60,31 +61,43 @@ async fn run(options: Serve) -> Result<(), Failure> {
         address: options.listen,
         source,
     })?;
-    let credentials = Credentials::open(&options.data)?;
-    let kubeconfig = credentials.write_kubeconfig(address)?;
+    // Making keys and making objects both wait for the disk; they may wait together.
+    let data = options.data.clone();
+    let making = tokio::task::spawn_blocking(move || make_credentials(&data, address));
     let chain = Chain::without(&options.disable_admission_plugins);
     let resources = Resources::new(store.clone(), clock, chain)
         .with_server_side_apply(options.server_side_apply());
+    resources.bootstrap(address).await?;
+    let made = making.await;
+    let (credentials, tls, kubeconfig) =
+        made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
     let server = Server::new(
         listener,
         server::Options {
             resources: resources.clone(),
             authenticator: Authenticator::new([(credentials.token.clone(), Credentials::admin())]),
-            tls: credentials.tls(address)?,
+            tls,
         },
     )
     .map_err(Failure::Runtime)?;
     control::listen(&options.data, store.clone()).await?;
-    let ready = server.readiness();
+    server.set_ready();
     let running = tokio::spawn(server.run(stop_signal()?));
-    resources.bootstrap(address).await?;
-    ready();
     greet(address, &options.data, new, &kubeconfig);
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
     store.close().await;
     info!("stopped");
     Ok(())
+}
+
+type Made = (Credentials, Arc<ServerConfig>, PathBuf);
+
+fn make_credentials(data: &Path, address: SocketAddr) -> Result<Made, Failure> {
+    let credentials = Credentials::open(data)?;
+    let kubeconfig = credentials.write_kubeconfig(address)?;
+    let tls = credentials.tls(address)?;
+    Ok((credentials, tls, kubeconfig))
 }
 
 /// Makes the directory if it is missing; tells whether it did.

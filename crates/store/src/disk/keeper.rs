@@ -13,10 +13,13 @@ use super::failure::OpenError;
 use crate::record::{Error, Revision};
 use crate::view::Commit;
 
-/// Commits wait no longer than this for the checkpoint, history and keys for their end.
+/// History and keys wait no longer than this for their end.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
+/// Commits wait no longer than this for the checkpoint. They are safe in the log meanwhile; what
+/// grows is the time that a start after a crash takes.
+const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// Commits of this size in sum are written at once.
-const BATCH_BYTES: u64 = 4 * 1024 * 1024;
+const BATCH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What the keeper is asked to do.
 pub(crate) enum Task {
@@ -56,6 +59,7 @@ impl Keeper {
 
     fn work(&mut self) {
         let mut last_round = Instant::now();
+        let mut last_write = Instant::now();
         loop {
             let wait = ROUND_INTERVAL.saturating_sub(last_round.elapsed());
             match self.tasks.recv_timeout(wait) {
@@ -64,6 +68,7 @@ impl Keeper {
                     self.pending.extend(commits);
                     if self.pending_bytes >= BATCH_BYTES && !self.shared.is_failing() {
                         self.write_pending();
+                        last_write = Instant::now();
                     }
                 }
                 Ok(Task::Round { reply }) => {
@@ -73,8 +78,12 @@ impl Keeper {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if last_round.elapsed() >= ROUND_INTERVAL {
+                if last_write.elapsed() >= WRITE_INTERVAL || self.shared.is_failing() {
+                    self.write_pending();
+                    last_write = Instant::now();
+                }
                 // A failure is told to those whose commits it will stop.
-                let _ = self.round();
+                let _ = self.forget();
                 last_round = Instant::now();
                 if let Some(jobs) = self.jobs.upgrade() {
                     let _ = jobs.try_send(Job::Tidy { reply: None });
@@ -85,6 +94,10 @@ impl Keeper {
 
     fn round(&mut self) -> Result<(), Error> {
         self.write_pending();
+        self.forget()
+    }
+
+    fn forget(&self) -> Result<(), Error> {
         self.shared.why_failing()?;
         self.compact().map_err(OpenError::into_error)
     }
