@@ -107,6 +107,21 @@ pub(crate) fn delete_warning(request: &Request<'_>, options: &DeleteOptions) -> 
     (is_job && !is_said && request.kind.rules.orphan_by_default).then(|| text.to_owned())
 }
 
+/// Classes that the server itself depends on stay.
+pub(crate) fn check_deletable(request: &Request<'_>) -> Result<(), Error> {
+    const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+    let kind = request.kind;
+    let is_class = kind.group == "scheduling.k8s.io" && kind.resource == "priorityclasses";
+    if !is_class || !SYSTEM_CLASSES.contains(&request.name) {
+        return Ok(());
+    }
+    Err(Error::Forbidden {
+        subject: subject(kind, request.name),
+        detail: "this is a system priority class and cannot be deleted".to_owned(),
+        causes: Vec::new(),
+    })
+}
+
 /// That an action is done.
 fn done() -> Written {
     let status = value!({

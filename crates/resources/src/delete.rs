@@ -12,7 +12,7 @@ use object::time::Time;
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
-use crate::actions::delete_warning;
+use crate::actions::{check_deletable, delete_warning};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::options::{DeleteOptions, ListOptions, Propagation};
@@ -59,6 +59,7 @@ impl Resources {
         request: &Request<'_>,
         options: &DeleteOptions,
     ) -> Result<Deleted, Error> {
+        check_deletable(request)?;
         request.warnings.add(delete_warning(request, options));
         loop {
             let Some(live) = self.live(request).await? else {

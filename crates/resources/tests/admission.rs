@@ -197,3 +197,19 @@ async fn storage_objects_are_protected_and_nodes_tainted() {
     let created = ask.create(other).await.unwrap();
     assert_eq!(created.str_at(&["spec", "storageClassName"]), Some("b"));
 }
+
+#[tokio::test]
+async fn the_classes_of_the_system_stay() {
+    let resources = server().await;
+    let ask = Ask::new(&resources, "scheduling.k8s.io", "priorityclasses");
+    let refused = ask
+        .named("system-node-critical")
+        .delete()
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a system \
+         priority class and cannot be deleted"
+    );
+}
