@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use auth::{Attributes, Decision, User, authorize};
+use auth::{Attributes, Decision, Rule, User};
 use object::field::{FieldError, Path};
 use object::{Map, Text, Value, json, value};
 
@@ -44,7 +44,7 @@ fn question(request: &Request<'_>) -> Option<Question> {
 
 impl Resources {
     /// Answers a create that asks a question; `None` if it makes an object.
-    pub(crate) fn review(
+    pub(crate) async fn review(
         &self,
         request: &Request<'_>,
         body: &Body,
@@ -63,9 +63,9 @@ impl Resources {
         let answer = match question {
             Question::MayI | Question::MaySomebody | Question::MaySomebodyHere => {
                 check_access_review(question, request, &checked)?;
-                may(question, request, &checked)
+                self.may(question, request, &checked).await?
             }
-            Question::WhatMayI => return rules_of(request, &checked).map(Some),
+            Question::WhatMayI => return self.rules_of(request, &checked).await.map(Some),
             Question::WhoAmI => return Ok(Some(self.who_am_i(request))),
             Question::WhoseToken => self.whose_token(&checked)?,
         };
@@ -76,6 +76,87 @@ impl Resources {
         }
         object.insert("status", answer);
         Ok(Some(shown(object)))
+    }
+
+    async fn may(
+        &self,
+        question: Question,
+        request: &Request<'_>,
+        object: &Map,
+    ) -> Result<Value, Error> {
+        let spec = spec_of(object);
+        let asked = asked_user(spec);
+        let user = if question == Question::MayI {
+            request.user
+        } else {
+            &asked
+        };
+        let part = |part: &str, field: &str| {
+            let value = spec.get(part).and_then(|part| part.str_at(&[field]));
+            value.unwrap_or_default().to_owned()
+        };
+        let verdict = if spec.contains_key("nonResourceAttributes") {
+            let url = |field| part("nonResourceAttributes", field);
+            let (verb, path) = (url("verb"), url("path"));
+            self.explain(
+                user,
+                Attributes::Path {
+                    verb: &verb,
+                    path: &path,
+                },
+            )
+            .await?
+        } else {
+            let named = |field| part("resourceAttributes", field);
+            let (mut resource, subresource) = (named("resource"), named("subresource"));
+            if !subresource.is_empty() {
+                resource = format!("{resource}/{subresource}");
+            }
+            let attributes = Attributes::Resource {
+                verb: &named("verb"),
+                group: &named("group"),
+                resource: &resource,
+                namespace: &named("namespace"),
+                name: &named("name"),
+            };
+            self.explain(user, attributes).await?
+        };
+        let mut status = Map::new();
+        status.insert("allowed", Value::Bool(verdict.decision == Decision::Allow));
+        if !verdict.reason.is_empty() {
+            status.insert("reason", Value::from(verdict.reason));
+        }
+        Ok(Value::Object(status))
+    }
+
+    /// Everything that the asking user may do.
+    async fn rules_of(&self, request: &Request<'_>, object: &Map) -> Result<Written, Error> {
+        let namespace = spec_of(object).get("namespace").and_then(Value::as_str);
+        let namespace = namespace.unwrap_or_default();
+        if namespace.is_empty() {
+            return Err(Error::BadRequest("no namespace on request".to_owned()));
+        }
+        let rules = self.rules().await?;
+        let held = rules.rules_for(request.user, namespace);
+        let about = |part: fn(&Rule) -> &[Text], write: fn(&Rule) -> Value| {
+            let rules = held.rules.iter().filter(|rule| !part(rule).is_empty());
+            Value::Array(rules.map(|rule| write(rule)).collect())
+        };
+        let mut status = Map::new();
+        status.insert(
+            "resourceRules",
+            about(|rule| &rule.resources, resource_rule),
+        );
+        status.insert("nonResourceRules", about(|rule| &rule.paths, path_rule));
+        status.insert("incomplete", Value::Bool(held.problems().is_some()));
+        if let Some(problems) = held.problems() {
+            status.insert("evaluationError", Value::from(problems));
+        }
+        let mut answer = request.kind.empty_object();
+        answer.insert("metadata", value!({}));
+        answer.insert("spec", value!({}));
+        answer.insert("status", Value::Object(status));
+        Ok(shown(answer))
     }
 
     fn who_am_i(&self, request: &Request<'_>) -> Written {
@@ -119,7 +200,58 @@ fn user_info(user: &User) -> Value {
         let groups = user.groups.iter().cloned().map(Value::String).collect();
         info.insert("groups", Value::Array(groups));
     }
+    if !user.extra.is_empty() {
+        let extra = user
+            .extra
+            .iter()
+            .map(|(key, values)| (key.clone(), texts(values)));
+        info.insert("extra", Value::Object(extra.collect()));
+    }
     Value::Object(info)
+}
+
+fn texts(texts: &[Text]) -> Value {
+    Value::Array(texts.iter().cloned().map(Value::String).collect())
+}
+
+fn resource_rule(rule: &Rule) -> Value {
+    let mut out = Map::new();
+    out.insert("verbs", texts(&rule.verbs));
+    out.insert("apiGroups", texts(&rule.groups));
+    out.insert("resources", texts(&rule.resources));
+    if !rule.names.is_empty() {
+        out.insert("resourceNames", texts(&rule.names));
+    }
+    Value::Object(out)
+}
+
+fn path_rule(rule: &Rule) -> Value {
+    value!({"verbs": (texts(&rule.verbs)), "nonResourceURLs": (texts(&rule.paths))})
+}
+
+/// The user that an access review is about.
+fn asked_user(spec: &Map) -> User {
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
+    let list = |value: &Value| {
+        let items = value.as_array().unwrap_or_default().iter();
+        items
+            .filter_map(Value::as_str)
+            .map(Text::from)
+            .collect::<Vec<Text>>()
+    };
+    let extra = spec
+        .get("extra")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter);
+    User {
+        name: text("user").into(),
+        uid: text("uid").into(),
+        groups: spec.get("groups").map(list).unwrap_or_default(),
+        extra: extra
+            .map(|(key, values)| (key.clone(), list(values)))
+            .collect(),
+    }
 }
 
 fn spec_of(object: &Map) -> &Map {
@@ -220,93 +352,4 @@ fn check_metadata(object: &Map, here: bool, errors: &mut Vec<FieldError>) {
         let found = Value::Object(meta(object).clone());
         errors.push(FieldError::invalid(&root.field("metadata"), &found, detail));
     }
-}
-
-fn may(question: Question, request: &Request<'_>, object: &Map) -> Value {
-    let spec = spec_of(object);
-    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
-    let asked = User {
-        name: text("user").into(),
-        uid: text("uid").into(),
-        groups: spec
-            .get("groups")
-            .and_then(Value::as_array)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Value::as_str)
-            .map(Text::from)
-            .collect(),
-    };
-    let user = if question == Question::MayI {
-        request.user
-    } else {
-        &asked
-    };
-    let part = |part: &str, field: &str| {
-        let value = spec.get(part).and_then(|part| part.str_at(&[field]));
-        value.unwrap_or_default().to_owned()
-    };
-    let decision = if spec.contains_key("nonResourceAttributes") {
-        let url = |field| part("nonResourceAttributes", field);
-        authorize(
-            user,
-            Attributes::Path {
-                verb: &url("verb"),
-                path: &url("path"),
-            },
-        )
-    } else {
-        let named = |field| part("resourceAttributes", field);
-        let (resource, subresource) = (named("resource"), named("subresource"));
-        let resource = if subresource.is_empty() {
-            resource
-        } else {
-            format!("{resource}/{subresource}")
-        };
-        let attributes = Attributes::Resource {
-            verb: &named("verb"),
-            group: &named("group"),
-            resource: &resource,
-            namespace: &named("namespace"),
-            name: &named("name"),
-        };
-        authorize(user, attributes)
-    };
-    value!({"allowed": (decision == Decision::Allow)})
-}
-
-/// Everything that the asking user may do.
-fn rules_of(request: &Request<'_>, object: &Map) -> Result<Written, Error> {
-    let namespace = spec_of(object)
-        .get("namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if namespace.is_empty() {
-        return Err(Error::BadRequest("no namespace on request".to_owned()));
-    }
-    let everything = Attributes::Resource {
-        verb: "*",
-        group: "*",
-        resource: "*",
-        namespace,
-        name: "",
-    };
-    let (resources, urls) = if authorize(request.user, everything) == Decision::Allow {
-        (
-            value!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]),
-            value!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]),
-        )
-    } else {
-        (value!([]), value!([]))
-    };
-    let mut answer = request.kind.empty_object();
-    answer.insert("metadata", value!({}));
-    answer.insert("spec", value!({}));
-    let status = value!({
-        "resourceRules": resources,
-        "nonResourceRules": urls,
-        "incomplete": false,
-    });
-    answer.insert("status", status);
-    Ok(shown(answer))
 }

@@ -107,7 +107,7 @@ pub(crate) enum Attempt {
 impl Resources {
     /// `POST`: makes a new object.
     pub async fn create(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        if let Some(written) = self.review(request, body)? {
+        if let Some(written) = self.review(request, body).await? {
             return Ok(written);
         }
         if let Some(written) = self.act(request, body).await? {

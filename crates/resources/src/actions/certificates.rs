@@ -1,6 +1,6 @@
 //! Certificate signing requests: who asks is what the server knows, never what a client says.
 
-use object::{Map, Value};
+use object::{Map, Text, Value};
 
 use crate::Request;
 
@@ -19,5 +19,14 @@ pub(crate) fn name_requester(request: &Request<'_>, object: &mut Map) {
     if !user.groups.is_empty() {
         let groups = user.groups.iter().cloned().map(Value::String).collect();
         spec.insert("groups", Value::Array(groups));
+    }
+    if !user.extra.is_empty() {
+        let list =
+            |values: &[Text]| Value::Array(values.iter().cloned().map(Value::String).collect());
+        let extra = user
+            .extra
+            .iter()
+            .map(|(key, values)| (key.clone(), list(values)));
+        spec.insert("extra", Value::Object(extra.collect()));
     }
 }
