@@ -117,13 +117,13 @@ pub struct Rules {
 #[derive(Clone, Debug, Default)]
 struct Bindings {
     all: HashMap<Text, Arc<Binding>>,
-    /// For each user name the bindings, by name; service accounts are among the users.
-    users: Lists,
-    groups: Lists,
+    /// Service accounts are among the users.
+    users: Grants,
+    groups: Grants,
 }
 
-/// For each subject its bindings, by their names.
-type Lists = HashMap<Text, BTreeMap<Text, Arc<Binding>>>;
+/// By whom they are for, then by name.
+type Grants = HashMap<Text, BTreeMap<Text, Arc<Binding>>>;
 
 /// The rules of a user, and the roles that could not be found for them.
 #[derive(Debug, Default)]
@@ -395,7 +395,7 @@ impl Bindings {
         }
     }
 
-    fn list_of(&mut self, subject: &Subject, namespace: &str) -> Option<(&mut Lists, Text)> {
+    fn list_of(&mut self, subject: &Subject, namespace: &str) -> Option<(&mut Grants, Text)> {
         match subject {
             Subject::Group(name) => Some((&mut self.groups, name.clone())),
             subject => Some((&mut self.users, subject.user_name(namespace)?)),

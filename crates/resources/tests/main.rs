@@ -9,3 +9,4 @@ mod admission;
 mod allocate;
 mod fixture;
 mod reviews;
+mod roles;
