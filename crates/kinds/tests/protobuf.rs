@@ -5,7 +5,7 @@ mod wire;
 
 use object::{Map, Value, json};
 use proptest::prelude::*;
-use schema::decode::{Unknown, decode as decode_json};
+use schema::decode::{Unknown, decode as decode_json, normalize};
 use schema::protobuf::{decode, encode};
 use schema::{Form, TypeId, Types};
 use windlass_kinds::{Catalogue, Kind};
@@ -89,6 +89,9 @@ proptest! {
         if let Ok(read) = decode(&kind.types, kind.root, &bytes) {
             bytes.clear();
             encode(&kind.types, kind.root, &read, &mut bytes);
+            let mut printed = read.clone();
+            normalize(&kind.types, kind.root, &mut printed);
+            prop_assert_eq!(&printed, &read);
             prop_assert_eq!(decode(&kind.types, kind.root, &bytes), Ok(read));
         }
     }

@@ -109,13 +109,31 @@ fn write_seconds(unix_seconds: i64, out: &mut fmt::Formatter<'_>) -> fmt::Result
     let (year, month, day) = date_of_day(unix_seconds.div_euclid(DAY_SECONDS));
     let second = unix_seconds.rem_euclid(DAY_SECONDS);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    // A year before 0 has its sign in front of four digits, as Go prints it.
-    let sign = if year < 0 { "-" } else { "" };
-    let year = year.unsigned_abs();
-    write!(
-        out,
-        "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-    )
+    if !(0..=9999).contains(&year) {
+        // A year before 0 has its sign in front of four digits, as Go prints it.
+        let sign = if year < 0 { "-" } else { "" };
+        let year = year.unsigned_abs();
+        return write!(
+            out,
+            "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
+        );
+    }
+    // Times are printed for every object, so the digits are set one by one.
+    let mut text = *b"0000-00-00T00:00:00";
+    let pairs = [
+        (0, year / 100),
+        (2, year % 100),
+        (5, month),
+        (8, day),
+        (11, hour),
+        (14, minute),
+        (17, second),
+    ];
+    for (at, number) in pairs {
+        text[at] += (number / 10) as u8;
+        text[at + 1] += (number % 10) as u8;
+    }
+    out.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
 }
 
 /// Days of 400 years, after which the calendar repeats.

@@ -193,7 +193,12 @@ fn visit_declared<'t, E>(
     if !is_null(value) {
         visit(Entry::Declared(field), key, value)?;
     }
-    Ok(match field.empty {
+    Ok(print_declared(types, field, value))
+}
+
+/// Whether a field is printed; what it shows if it holds nothing is set.
+pub(crate) fn print_declared(types: &Types, field: &Field, value: &mut Value) -> bool {
+    match field.empty {
         Empty::Keep => !is_null(value),
         Empty::Drop => !is_empty(value),
         Empty::Print => {
@@ -203,11 +208,11 @@ fn visit_declared<'t, E>(
             true
         }
         Empty::Null => true,
-    })
+    }
 }
 
 /// What an absent field prints, if anything.
-fn printed_when_absent(types: &Types, field: &Field) -> Option<Value> {
+pub(crate) fn printed_when_absent(types: &Types, field: &Field) -> Option<Value> {
     match field.empty {
         Empty::Keep | Empty::Drop => None,
         Empty::Print => Some(zero_field(types, field.ty)),
@@ -215,7 +220,7 @@ fn printed_when_absent(types: &Types, field: &Field) -> Option<Value> {
     }
 }
 
-fn prints_when_absent(field: &Field) -> bool {
+pub(crate) fn prints_when_absent(field: &Field) -> bool {
     matches!(field.empty, Empty::Print | Empty::Null)
 }
 
@@ -267,7 +272,7 @@ fn zero_field(types: &Types, ty: TypeId) -> Value {
 }
 
 /// The zero value of a list item or of an entry in a dictionary.
-fn zero(types: &Types, ty: TypeId) -> Value {
+pub(crate) fn zero(types: &Types, ty: TypeId) -> Value {
     let ty = types.get(ty);
     match ty.form {
         Form::Int32 | Form::Int64 | Form::Double | Form::IntOrString => Value::Int(0),

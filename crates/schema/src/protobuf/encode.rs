@@ -64,7 +64,9 @@ impl Writer<'_> {
                     self.slots(message, values, depth);
                     self.out.close(slot.number, mark);
                 }
-                Content::Field { at, shape, always } => match values[*at] {
+                Content::Field {
+                    at, shape, always, ..
+                } => match values[*at] {
                     Some(value) => self.field(slot.number, shape, value, depth),
                     None if *always => self.field(slot.number, shape, &Value::Null, depth),
                     None => {}
@@ -81,7 +83,7 @@ impl Writer<'_> {
                     self.one(number, layout, item, depth + 1);
                 }
             }
-            (Shape::Dictionary(layout), Value::Object(map)) => {
+            (Shape::Dictionary(layout, _), Value::Object(map)) => {
                 for (key, value) in map.iter().rev() {
                     let mark = self.out.open();
                     self.one(2, layout, value, depth + 1);
@@ -89,7 +91,7 @@ impl Writer<'_> {
                     self.out.close(number, mark);
                 }
             }
-            (Shape::List(_) | Shape::Dictionary(_), _) => {}
+            (Shape::List(_) | Shape::Dictionary(_, _), _) => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! its types. Fields stand in the order of their numbers here and in the order of their names in
 //! the type graph; a [`Slot`] knows its place in both.
 
+use crate::decode::prints_when_absent;
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, Type, TypeId, Types};
 
 /// The message of each type of an arena; `None` where the type is no struct.
@@ -17,6 +18,8 @@ pub(super) struct Message {
     pub(super) slots: Vec<Slot>,
     /// For each number the place in `slots` and one more; 0 where there is no such field.
     places: Vec<u8>,
+    /// The places of the declared fields that are printed when they are absent, in order.
+    pub(super) printed: Vec<usize>,
 }
 
 /// A field of a message.
@@ -38,6 +41,8 @@ pub(super) enum Content {
         shape: Shape,
         /// Whether it is written even when it holds nothing.
         always: bool,
+        /// Whether it is left out of the tree when it holds nothing.
+        drops: bool,
     },
 }
 
@@ -48,8 +53,8 @@ pub(super) enum Shape {
     One(Layout),
     /// Once for each item.
     List(Layout),
-    /// Once for each entry, as a message of key and value.
-    Dictionary(Layout),
+    /// Once for each entry, as a message of key and value, which is of this type.
+    Dictionary(Layout, TypeId),
 }
 
 /// How one value is laid out.
@@ -116,6 +121,9 @@ impl Message {
             }
         }
         message.sort();
+        let fields = map.fields.iter().enumerate();
+        let printed = fields.filter(|(_, field)| prints_when_absent(field));
+        message.printed = printed.map(|(at, _)| at).collect();
         message
     }
 
@@ -167,6 +175,7 @@ fn content(types: &Types, at: usize, field: &Field) -> Content {
     Content::Field {
         at,
         always: is_plain && !may_be_nil,
+        drops: field.empty == Empty::Drop,
         shape,
     }
 }
@@ -183,7 +192,7 @@ fn shape(types: &Types, field: &Field) -> Shape {
             };
         }
         if let Some(element) = dictionary_element(types, ty) {
-            return Shape::Dictionary(layout(types, element));
+            return Shape::Dictionary(layout(types, element), element);
         }
     }
     Shape::One(layout(types, field.ty))

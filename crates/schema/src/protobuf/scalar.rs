@@ -3,6 +3,8 @@
 //! Contract: the `Marshal` and `Unmarshal` methods that apimachinery writes by hand. A zero time
 //! is an empty message; a time keeps no fraction, a micro time six digits of it.
 
+use std::fmt::{Display, Write as _};
+
 use object::quantity::Quantity;
 use object::time::{MicroTime, Time, go_duration_parse, go_duration_print};
 use object::{Text, Value, json};
@@ -55,7 +57,10 @@ pub(super) fn write_json(value: &Value, out: &mut Backward) {
 }
 
 pub(super) fn read_text(bytes: &[u8]) -> Text {
-    Text::from_utf8_lossy(bytes)
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Text::from(text),
+        Err(_) => Text::from_utf8_lossy(bytes),
+    }
 }
 
 pub(super) fn read_bytes(bytes: &[u8]) -> Value {
@@ -87,7 +92,7 @@ pub(super) fn read_time(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(if time.is_zero() {
         Value::Null
     } else {
-        Value::from(time.to_string())
+        print(time)
     })
 }
 
@@ -101,8 +106,15 @@ pub(super) fn read_micro_time(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(if time.is_zero() {
         Value::Null
     } else {
-        Value::from(time.to_string())
+        print(time)
     })
+}
+
+/// Prints into a text of the tree, which has room for a time without an allocation.
+fn print(time: impl Display) -> Value {
+    let mut text = Text::default();
+    let _ = write!(text, "{time}");
+    Value::String(text)
 }
 
 /// Seconds from the start of 1970 and nanoseconds from there, both within the years that have

@@ -74,7 +74,11 @@ impl Backward {
 
     fn varint(&mut self, value: u64) {
         if value < 0x80 {
-            self.raw(&[value as u8]);
+            if self.start == 0 {
+                self.grow(1);
+            }
+            self.start -= 1;
+            self.bytes[self.start] = value as u8;
         } else {
             let mut digits = [0; VARINT_BYTES_MAX];
             let length = varint_digits(value, &mut digits);
@@ -178,6 +182,17 @@ impl<'b> Fields<'b> {
             return Ok(None);
         }
         self.key().map(Some)
+    }
+
+    /// Takes the next byte if it is 0: a number that is 0, or no bytes.
+    pub(super) fn take_zero_byte(&mut self) -> bool {
+        match self.rest {
+            [0, rest @ ..] => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
     }
 
     #[inline]
