@@ -68,12 +68,22 @@ impl Authenticator {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let subject = certificate.subject();
         let name = subject.iter_common_name().next()?.as_str().ok()?;
+        if name.is_empty() {
+            return None;
+        }
         let groups: Vec<&str> = subject
             .iter_organization()
             .filter_map(|group| group.as_str().ok())
             .collect();
         let mut user = User::authenticated(name, "", &groups);
         user.uid = Text::default();
+        // Names the credential in reviews and audit without telling it.
+        let mut id = String::from("X509SHA256=");
+        for byte in digest::digest(&digest::SHA256, der).as_ref() {
+            id.push_str(&format!("{byte:02x}"));
+        }
+        let key = Text::from("authentication.kubernetes.io/credential-id");
+        user.extra.insert(key, vec![id.into()]);
         Some(user)
     }
 }
