@@ -89,7 +89,9 @@ impl RequestInfo {
 
 impl ResourcePath {
     fn parse(path: &str) -> Option<ResourcePath> {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let inner = path.strip_prefix('/').unwrap_or(path);
+        let inner = inner.strip_suffix('/').unwrap_or(inner);
+        let parts: Vec<&str> = inner.split('/').collect();
         // Empty and dotted segments name nothing; a path with them is no resource.
         if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
             return None;
@@ -265,5 +267,88 @@ mod tests {
         );
         // Paths are case-sensitive: this is a resource that nobody serves.
         assert_eq!(told(Method::GET, "/api/v1/PODS"), "list /v1 PODS ns= name=");
+    }
+
+    /// Rules of a user who may only read the config map `x` of the namespace `a`.
+    fn reader() -> (auth::Rules, auth::User) {
+        let mut rules = auth::Rules::default();
+        let list = |text: &str| vec![object::Text::from(text)];
+        rules.apply([
+            auth::Change::Role(auth::Role {
+                namespace: "a".into(),
+                name: "r".into(),
+                rules: vec![auth::Rule {
+                    groups: list(""),
+                    resources: list("configmaps"),
+                    names: list("x"),
+                    verbs: list("get"),
+                    ..auth::Rule::default()
+                }],
+                ..auth::Role::default()
+            }),
+            auth::Change::Binding(auth::Binding {
+                namespace: "a".into(),
+                name: "b".into(),
+                role: auth::RoleRef::Role("r".into()),
+                subjects: vec![auth::Subject::User("jane".into())],
+            }),
+        ]);
+        (rules, auth::User::authenticated("jane", "", &[]))
+    }
+
+    #[test]
+    fn no_form_of_a_path_gives_more_rights() {
+        let (rules, jane) = reader();
+        let methods = [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "LIST",
+        ];
+        let own = [
+            "/api/v1/namespaces/a/configmaps/x",
+            "/api/v1/namespaces/a/configmaps/%78",
+            "/api/v1/namespaces/a/configmaps/x/",
+            "/api/v1/namespaces/%61/configmaps/x",
+        ];
+        let others = [
+            "/api/v1/namespaces/a/configmaps/y",
+            "/api/v1/namespaces/b/configmaps/x",
+            "/api/v1/configmaps/x",
+            "/api/v1/namespaces/a/configmaps",
+            "/api/v1/configmaps",
+            "/api/v1/watch/namespaces/a/configmaps/x",
+            "/api/v1/namespaces/a/configmaps/x/status",
+            "/api/v1/namespaces/a/configmaps/x?watch=1",
+            "/api/v1/namespaces/a/configmaps?watch=1",
+            "/api/v1/namespaces/a/configmaps?fieldSelector=metadata.name%3Dx",
+            "/api/v1/namespaces/a/configmaps/x%2F..%2Fy",
+            "/api/v1/namespaces/a/CONFIGMAPS/x",
+            "/api/v1/namespaces/b/../a/configmaps/x",
+            "/api/v1/namespaces/a//configmaps/x",
+            "/apis/apps/v1/namespaces/a/configmaps/x",
+            "/api/v1/namespaces/a",
+            "/api/v1",
+            "/",
+        ];
+        for method in methods {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let allowed = |uri: &str| {
+                let info = parse(method.clone(), uri);
+                let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
+                let attributes = info.attributes(resource.as_deref());
+                rules.authorize(&jane, attributes) == auth::Decision::Allow
+            };
+            for uri in own {
+                assert_eq!(
+                    allowed(uri),
+                    matches!(method, Method::GET | Method::HEAD),
+                    "{method} {uri}"
+                );
+            }
+            for uri in others {
+                // A read with a watch parameter is still a read of the one object.
+                let read =
+                    uri.ends_with("/x?watch=1") && matches!(method, Method::GET | Method::HEAD);
+                assert_eq!(allowed(uri), read, "{method} {uri}");
+            }
+        }
     }
 }
