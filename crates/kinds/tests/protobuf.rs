@@ -106,8 +106,8 @@ fn kind(group: &str, version: &str, resource: &str) -> &'static Kind {
 /// Compares the message of an object with the fields that upstream writes for it.
 fn check_wire(kind: &Kind, object: &str, expected: &str) {
     let object = json::parse(object.as_bytes()).expect("the case is JSON");
-    let (object, _) =
-        decode_json(&kind.types, kind.root, object, Unknown::Report).expect("it is of its kind");
+    let (object, _) = decode_json(&kind.types, kind.root, object, Unknown::Report)
+        .expect("the case is of this kind");
     let mut bytes = Vec::new();
     encode(&kind.types, kind.root, &object, &mut bytes);
     assert_eq!(wire::tree(&bytes).as_deref(), Some(expected));
