@@ -176,12 +176,18 @@ fn write_document(
         Version::Two => (
             r#""swagger":"2.0""#,
             r#""definitions":{"#,
-            r#"},"security":[{"BearerToken":[]}],"securityDefinitions":{"BearerToken":{"in":"header","name":"authorization","type":"apiKey"}}}"#,
+            concat!(
+                r#"},"security":[{"BearerToken":[]}],"securityDefinitions":{"BearerToken":"#,
+                r#"{"in":"header","name":"authorization","type":"apiKey"}}}"#
+            ),
         ),
         Version::Three => (
             r#""openapi":"3.0.0""#,
             r#""components":{"schemas":{"#,
-            r#"},"securitySchemes":{"BearerToken":{"in":"header","name":"authorization","type":"apiKey"}}}}"#,
+            concat!(
+                r#"},"securitySchemes":{"BearerToken":"#,
+                r#"{"in":"header","name":"authorization","type":"apiKey"}}}}"#
+            ),
         ),
     };
     let release = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
