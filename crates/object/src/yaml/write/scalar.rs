@@ -178,7 +178,9 @@ impl Writer {
 
 /// The style of a text without a plain line break.
 fn style(text: &str) -> Style {
-    if text.contains('\n') || plain(text) != Meaning::String || is_sexagesimal(text) {
+    // Upstream leaves `<<` bare, and then cannot read its own text: as a key it means to merge.
+    let means_more = plain(text) != Meaning::String || text == "<<";
+    if text.contains('\n') || means_more || is_sexagesimal(text) {
         return Style::DoubleQuoted;
     }
     let look = look(text);
