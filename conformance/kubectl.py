@@ -143,7 +143,7 @@ def create_read_delete(kubectl, check):
     out = kubectl("create", "configmap", "one", "--from-literal=colour=blue")
     check("create", out.says("configmap/one created"), out)
     out = kubectl("create", "configmap", "one", "--from-literal=colour=red")
-    check("create again is refused", out.fails("AlreadyExists", '"one" already exists'), out)
+    check("create again is refused", out.fails('configmaps "one" already exists'), out)
     out = kubectl("get", "configmap", "one")
     check("get prints a table", out.says("NAME", "DATA", "AGE", "one"), out)
     out = kubectl("get", "configmap", "one", "--output=jsonpath={.data.colour}")

@@ -9,6 +9,7 @@ mod allocate;
 mod apply;
 pub mod body;
 pub mod bootstrap;
+mod controllers;
 mod delete;
 pub mod error;
 pub mod ids;

@@ -74,23 +74,26 @@ pub(crate) struct Serve {
     pub history_bytes: u64,
     /// Which controllers to run inside, or `none`.
     ///
-    /// With `none` a real kube-controller-manager does their work. No controller exists yet, so the
-    /// flag is accepted and changes nothing.
+    /// `*` runs all: namespaces are emptied and removed when they are deleted, and each has its
+    /// default service account and the certificate of the API server. With `none` a real
+    /// kube-controller-manager does this work.
     #[arg(
         long,
         env = "WINDLASS_CONTROLLERS",
         default_value = "*",
+        value_parser = controller,
         value_delimiter = ',',
         value_name = "LIST|none"
     )]
     pub controllers: Vec<String>,
     /// Admission plugins to switch off.
     ///
-    /// Names as upstream spells them, separated by commas. Plugins that do not exist here are
-    /// accepted, since being off is what is asked for.
+    /// Names as upstream spells them, separated by commas. Upstream's plugins that do not exist
+    /// here are accepted, since being off is what is asked for.
     #[arg(
         long,
         env = "WINDLASS_DISABLE_ADMISSION_PLUGINS",
+        value_parser = plugin,
         value_delimiter = ',',
         value_name = "LIST"
     )]
@@ -112,6 +115,11 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
+    /// Whether the controllers inside run.
+    pub(crate) fn runs_controllers(&self) -> bool {
+        !self.controllers.iter().any(|name| name == "none")
+    }
+
     /// Whether server-side apply is switched on.
     pub(crate) fn server_side_apply(&self) -> bool {
         let named = self
@@ -161,6 +169,65 @@ pub(crate) struct Check {
         value_name = "DIR"
     )]
     pub data: PathBuf,
+}
+
+fn controller(text: &str) -> Result<String, String> {
+    match text {
+        "*" | "none" => Ok(text.to_owned()),
+        _ => Err(format!(
+            "there is no controller {text}; write * for all, or none"
+        )),
+    }
+}
+
+/// The admission plugins of v1.36.
+const PLUGINS: [&str; 36] = [
+    "AlwaysAdmit",
+    "AlwaysDeny",
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "DefaultTolerationSeconds",
+    "DenyServiceExternalIPs",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NamespaceLifecycle",
+    "NodeRestriction",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "PodNodeSelector",
+    "PodSecurity",
+    "PodTolerationRestriction",
+    "PodTopologyLabels",
+    "Priority",
+    "ResourceQuota",
+    "RuntimeClass",
+    "ServiceAccount",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+
+fn plugin(text: &str) -> Result<String, String> {
+    if PLUGINS.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "there is no admission plugin {text}; known are: {}",
+        PLUGINS.join(", ")
+    ))
 }
 
 fn gate(text: &str) -> Result<(String, bool), String> {

@@ -75,6 +75,11 @@ impl Credentials {
         })
     }
 
+    /// The certificate that clients trust.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority_pem
+    }
+
     /// The admin, as the token proves it.
     pub(crate) fn admin() -> User {
         User::authenticated("admin", "admin", &["system:masters"])

@@ -18,7 +18,7 @@ pub(crate) enum Failure {
         address: SocketAddr,
         source: io::Error,
     },
-    #[error("{0}")]
+    #[error("{}", damage(.0))]
     Open(#[from] store::OpenError),
     #[error("{0}")]
     Store(#[from] store::Error),
@@ -32,6 +32,14 @@ pub(crate) enum Failure {
     Damaged { path: PathBuf },
     #[error("cannot start: {0}")]
     Runtime(io::Error),
+}
+
+/// What is damaged, without the advice, which is the hint.
+fn damage(error: &store::OpenError) -> String {
+    match error {
+        store::OpenError::Corrupt { file, detail, .. } => format!("{file} is damaged: {detail}"),
+        other => other.to_string(),
+    }
 }
 
 impl Failure {
@@ -63,7 +71,10 @@ impl Failure {
             Failure::Open(store::OpenError::Locked { .. }) => {
                 Some("stop it first, or choose another directory with --data".to_owned())
             }
-            Failure::Certificates(_) => Some(
+            Failure::Open(store::OpenError::Corrupt { hint, .. }) => {
+                Some(format!("{hint} with `windlass restore FILE --data DIR`"))
+            }
+            Failure::Certificates(_) | Failure::Read { .. } => Some(
                 "delete the file that is named, and a new one is made; the certificate authority \
                  changes then, and so do the kubeconfigs that trust it"
                     .to_owned(),

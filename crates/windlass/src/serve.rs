@@ -81,11 +81,18 @@ async fn run(options: Serve) -> Result<(), Failure> {
     )
     .map_err(Failure::Runtime)?;
     control::listen(&options.data, store.clone()).await?;
+    let controllers = options.runs_controllers().then(|| {
+        let certificate = credentials.authority().to_owned();
+        tokio::spawn(resources.clone().run_controllers(certificate))
+    });
     server.set_ready();
     let running = tokio::spawn(server.run(stop_signal()?));
     greet(address, &options.data, new, &kubeconfig);
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
+    if let Some(controllers) = controllers {
+        controllers.abort();
+    }
     store.close().await;
     info!("stopped");
     Ok(())
