@@ -84,7 +84,10 @@ async fn a_watch_shows_what_happens_after_its_revision() {
         .unwrap();
     let revision = first.resource_version().unwrap();
     let events = maps
-        .watch(&WatchParams::default(), &revision)
+        .watch(
+            &WatchParams::default().fields("metadata.name=seen"),
+            &revision,
+        )
         .await
         .unwrap();
     let merge = Patch::Merge(json!({"data": {"colour": "red"}}));
