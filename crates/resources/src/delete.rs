@@ -84,56 +84,27 @@ impl Resources {
         let phase = first_phase(kind, options, &live, self.now());
         let uid = meta_text(live.map(), "uid").to_owned();
         let (mut value, mut at) = (live.record.value.clone(), live.record.revision);
-        let remains = match phase {
+        let (marked, remains) = match phase {
             Phase::Unchanged => return Ok(Some(shown(value, Some(at), true))),
-            Phase::Remove => false,
-            Phase::Mark(object) | Phase::MarkAndRemove(object) if options.dry_run => {
-                let value = self.encode(
-                    kind,
-                    Draft {
-                        object,
-                        owners: live.owners,
-                    },
-                );
+            Phase::Remove => (None, false),
+            Phase::Mark(object) => (Some(object), true),
+            Phase::MarkAndRemove(object) => (Some(object), false),
+        };
+        if let Some(object) = marked {
+            let owners = live.owners;
+            value = self.encode(kind, Draft { object, owners });
+            if options.dry_run {
                 return Ok(Some(shown(value, Some(at), true)));
             }
-            Phase::Mark(object) => {
-                value = self.encode(
-                    kind,
-                    Draft {
-                        object,
-                        owners: live.owners,
-                    },
-                );
-                let change = Change::Put {
-                    value: value.clone(),
-                    ttl_seconds: None,
-                };
-                match self.commit_delete(kind, &live.record, at, change).await? {
-                    Some(revision) => at = revision,
-                    None => return Ok(None),
-                }
-                true
+            let change = Change::Put {
+                value: value.clone(),
+                ttl_seconds: kind.rules.ttl_seconds,
+            };
+            match self.commit_delete(kind, &live.record, at, change).await? {
+                Some(revision) => at = revision,
+                None => return Ok(None),
             }
-            Phase::MarkAndRemove(object) => {
-                value = self.encode(
-                    kind,
-                    Draft {
-                        object,
-                        owners: live.owners,
-                    },
-                );
-                let change = Change::Put {
-                    value: value.clone(),
-                    ttl_seconds: None,
-                };
-                match self.commit_delete(kind, &live.record, at, change).await? {
-                    Some(revision) => at = revision,
-                    None => return Ok(None),
-                }
-                false
-            }
-        };
+        }
         if !remains && !options.dry_run {
             match self
                 .commit_delete(kind, &live.record, at, Change::Delete)
