@@ -1,6 +1,6 @@
-//! The built-in kinds, as data.
+//! The kinds that are served: the built-in ones, as data, and those that definitions add.
 //!
-//! The facts live in two text files under `generated/`, written by `cargo xtask generate` and
+//! The facts of the built-in ones live in two text files under `generated/`, written by `cargo xtask generate` and
 //! compiled in. They are decoded on first use, all at once, because that takes about a
 //! millisecond; every kind shares one arena of types. What upstream writes as code comes from
 //! elsewhere: rules per kind from the `groups` module, keys of the store from `storage`.
@@ -11,6 +11,8 @@ mod published;
 mod storage;
 mod text;
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use object::Text;
@@ -19,14 +21,18 @@ use schema::{TypeId, Types};
 use self::names::ByName;
 use crate::kind::{Column, Kind, Subresource};
 
-/// Every built-in kind that is served.
+/// Every kind that is served at one moment.
 pub struct Catalogue {
     groups: Vec<Group>,
     kinds: Vec<Arc<Kind>>,
     /// Positions in `kinds`, sorted by group, version and resource.
     by_resource: Vec<usize>,
+    /// Versions of custom kinds that are not served, but that objects may be stored or owned in.
+    unserved: Vec<Arc<Kind>>,
+    /// By collection, where several forms share it: the form that is stored.
+    stored: HashMap<Text, Arc<Kind>>,
     types: Arc<Types>,
-    definitions: Definitions,
+    definitions: Arc<Definitions>,
 }
 
 /// A group of kinds and the versions it is served in.
@@ -47,8 +53,8 @@ pub(crate) struct Definitions {
 
 impl Catalogue {
     /// The catalogue that is compiled in.
-    pub fn builtin() -> &'static Catalogue {
-        static BUILTIN: LazyLock<Catalogue> = LazyLock::new(Catalogue::decode);
+    pub fn builtin() -> &'static Arc<Catalogue> {
+        static BUILTIN: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::decode()));
         &BUILTIN
     }
 
@@ -78,17 +84,63 @@ impl Catalogue {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// The kind in the form in which its objects are stored; itself unless several are served.
+    /// The kind in the form in which its objects are stored; itself unless there are several.
     ///
     /// Events of `events.k8s.io` are stored as events of the core group.
     pub fn stored_kind<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
-        self.kinds
-            .iter()
-            .find(|known| {
-                known.collection == kind.collection
-                    && storage::is_stored_form(&known.group, &known.version, &known.resource)
-            })
-            .unwrap_or(kind)
+        match self.stored.get(&kind.collection) {
+            Some(stored) if !is_same_form(stored, kind) => stored,
+            _ => kind,
+        }
+    }
+
+    /// Every form of the objects of a collection, served or not.
+    pub fn forms(&self, collection: &str) -> impl Iterator<Item = &Arc<Kind>> {
+        let all = self.kinds.iter().chain(&self.unserved);
+        all.filter(move |kind| kind.collection == collection)
+    }
+
+    /// The built-in kinds and these: every version of every custom kind. Those of `served` are
+    /// offered to clients.
+    ///
+    /// A version of a built-in group belongs to the server and is left out.
+    pub fn with_custom(&self, custom: Vec<Arc<Kind>>, served: impl Fn(&Kind) -> bool) -> Catalogue {
+        let (mut served, unserved): (Vec<_>, Vec<_>) =
+            custom.into_iter().partition(|kind| served(kind));
+        served.sort_by(|left, right| {
+            let names = (&left.group, &left.resource).cmp(&(&right.group, &right.resource));
+            left.group
+                .cmp(&right.group)
+                .then_with(|| version_order(&left.version, &right.version))
+                .then(names)
+        });
+        let mut groups = self.groups.clone();
+        for kind in &served {
+            match groups.iter_mut().find(|group| group.name == kind.group) {
+                Some(group) if group.versions.contains(&kind.version) => {}
+                Some(group) => group.versions.push(kind.version.clone()),
+                None => groups.push(Group {
+                    name: kind.group.clone(),
+                    versions: vec![kind.version.clone()],
+                }),
+            }
+        }
+        let mut stored = self.stored.clone();
+        for kind in served.iter().chain(&unserved) {
+            if kind.version == kind.storage_version {
+                stored.insert(kind.collection.clone(), Arc::clone(kind));
+            }
+        }
+        let kinds: Vec<Arc<Kind>> = self.kinds.iter().cloned().chain(served).collect();
+        Catalogue {
+            groups,
+            by_resource: positions(&kinds),
+            kinds,
+            unserved,
+            stored,
+            types: Arc::clone(&self.types),
+            definitions: Arc::clone(&self.definitions),
+        }
     }
 
     /// The arena of every type; the one that the kinds share.
@@ -137,15 +189,23 @@ impl Catalogue {
                 _ => text::malformed(line),
             }
         }
-        let mut by_resource: Vec<usize> = (0..kinds.len()).collect();
-        by_resource.sort_by(|left, right| place(&kinds[*left]).cmp(&place(&kinds[*right])));
-        let kinds = kinds.into_iter().map(Arc::new).collect();
+        let kinds: Vec<Arc<Kind>> = kinds.into_iter().map(Arc::new).collect();
+        let shared = |kind: &&Arc<Kind>| {
+            let others = kinds.iter().filter(|it| it.collection == kind.collection);
+            storage::is_stored_form(&kind.group, &kind.version, &kind.resource)
+                && others.count() > 1
+        };
+        let stored = kinds.iter().filter(shared);
         Catalogue {
             groups,
+            by_resource: positions(&kinds),
+            stored: stored
+                .map(|kind| (kind.collection.clone(), Arc::clone(kind)))
+                .collect(),
             kinds,
-            by_resource,
+            unserved: Vec::new(),
             types,
-            definitions,
+            definitions: Arc::new(definitions),
         }
     }
 }
@@ -223,6 +283,64 @@ fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definit
         custom: false,
         columns: Vec::new(),
         rules: crate::groups::rules(group, version, kind),
+    }
+}
+
+/// The positions of kinds in the order of their places.
+fn positions(kinds: &[Arc<Kind>]) -> Vec<usize> {
+    let mut positions: Vec<usize> = (0..kinds.len()).collect();
+    positions.sort_by(|left, right| place(&kinds[*left]).cmp(&place(&kinds[*right])));
+    positions
+}
+
+/// Whether two descriptions are of the same kind in the same version.
+fn is_same_form(left: &Kind, right: &Kind) -> bool {
+    (&left.group, &left.version, &left.kind) == (&right.group, &right.version, &right.kind)
+}
+
+/// The order in which versions are preferred: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, and
+/// then everything else by name.
+fn version_order(left: &str, right: &str) -> Ordering {
+    match (Release::of(left), Release::of(right)) {
+        (Some(left), Some(right)) => right.cmp(&left),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
+}
+
+/// What a version's name says; greater is preferred.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Release {
+    stability: Stability,
+    major: u64,
+    minor: u64,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Stability {
+    Alpha,
+    Beta,
+    Stable,
+}
+
+impl Release {
+    fn of(version: &str) -> Option<Release> {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|byte: char| !byte.is_ascii_digit());
+        let (major, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let (stability, minor) = if rest.is_empty() {
+            (Stability::Stable, "0")
+        } else if let Some(minor) = rest.strip_prefix("beta") {
+            (Stability::Beta, minor)
+        } else {
+            (Stability::Alpha, rest.strip_prefix("alpha")?)
+        };
+        Some(Release {
+            stability,
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
     }
 }
 

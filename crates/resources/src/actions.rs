@@ -7,7 +7,7 @@ mod eviction;
 
 use std::sync::Arc;
 
-use kinds::{Kind, Rules};
+use kinds::{Catalogue, Kind, Rules};
 use object::{Map, value};
 use store::{Change, Expect, Revision};
 
@@ -84,7 +84,7 @@ impl Resources {
         (group, version, kind): (&str, &str, &str),
         definition: &str,
     ) -> Result<Arc<Kind>, Error> {
-        let root = self.catalogue.definition(definition);
+        let root = Catalogue::builtin().definition(definition);
         let root = root.ok_or_else(|| Error::Internal(format!("{definition} is not defined")))?;
         Ok(Arc::new(Kind {
             group: group.into(),

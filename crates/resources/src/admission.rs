@@ -12,6 +12,7 @@ mod protection;
 mod service_account;
 mod tolerations;
 
+use kinds::Catalogue;
 use object::Map;
 
 use crate::error::{Cause, Error, Subject};
@@ -215,7 +216,7 @@ enum Namespace {
 impl Resources {
     /// The state of a namespace, if it exists. Every write asks, so nothing is parsed.
     async fn namespace(&self, name: &str) -> Result<Option<Namespace>, Error> {
-        let kind = self.catalogue.resource("", "v1", "namespaces");
+        let kind = Catalogue::builtin().resource("", "v1", "namespaces");
         let kind = kind.expect("namespaces are built in");
         let found = self.store.get(&kind.collection, name).await;
         let found = found.map_err(|error| Error::from_store(error, || subject(kind, name)))?;

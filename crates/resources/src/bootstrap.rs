@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use auth::User;
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use object::{Value, json, value};
 use tokio::task::JoinSet;
 
@@ -99,8 +99,7 @@ impl Resources {
             return Err(damaged());
         };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let kind = self
-            .catalogue
+        let kind = Catalogue::builtin()
             .resource(group, version, resource)
             .ok_or_else(damaged)?;
         Ok((Arc::clone(kind), object.clone()))
@@ -125,7 +124,9 @@ impl Resources {
             },
         });
         let kind = |resource| {
-            let kind = self.catalogue.resource("", "v1", resource).map(Arc::clone);
+            let kind = Catalogue::builtin()
+                .resource("", "v1", resource)
+                .map(Arc::clone);
             kind.ok_or_else(|| Error::Internal(format!("{resource} are not served")))
         };
         let mut objects = vec![(kind("services")?, service)];

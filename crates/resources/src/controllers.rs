@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::User;
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use object::{Value, json, value};
 use store::Range;
 use tokio::task::JoinSet;
@@ -50,7 +50,11 @@ enum Progress {
 impl Resources {
     /// Tends namespaces until the task is dropped; `certificate` is that of the API's authority.
     pub async fn run_controllers(self, certificate: String) {
-        let kind = |resource| self.catalogue.resource("", "v1", resource).map(Arc::clone);
+        let kind = |resource| {
+            Catalogue::builtin()
+                .resource("", "v1", resource)
+                .map(Arc::clone)
+        };
         let (Some(namespaces), Some(accounts), Some(config_maps)) = (
             kind("namespaces"),
             kind("serviceaccounts"),
@@ -223,10 +227,15 @@ impl Namespaces {
         let stored = |kind: &&Arc<Kind>| {
             kind.namespaced
                 && kind.verbs.iter().any(|verb| verb == "delete")
-                && Arc::ptr_eq(self.resources.stored_kind(kind), kind)
+                && self.resources.is_stored_form(kind)
         };
-        let kinds = self.resources.catalogue.kinds().iter();
-        kinds.filter(stored).map(Arc::clone).collect()
+        let catalogue = self.resources.catalogue();
+        catalogue
+            .kinds()
+            .iter()
+            .filter(stored)
+            .map(Arc::clone)
+            .collect()
     }
 
     async fn delete_all(

@@ -26,9 +26,9 @@ mod unchanged;
 mod watch;
 mod write;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use auth::User;
 use kinds::{Catalogue, Kind};
 use object::Text;
@@ -51,9 +51,8 @@ pub use write::{Written, WrittenObject};
 pub struct Resources {
     store: Store,
     clock: Arc<dyn Clock>,
-    catalogue: &'static Catalogue,
-    /// For collections that are served in several versions: the kind that is stored.
-    stored_kinds: Arc<HashMap<Text, Arc<Kind>>>,
+    /// What is served now; definitions of custom kinds replace it.
+    catalogue: Arc<ArcSwap<Catalogue>>,
     admission: Arc<admission::Chain>,
     allocations: allocate::Allocations,
     /// Whom bearer tokens stand for, for reviews of tokens.
@@ -111,19 +110,11 @@ impl Warnings {
 impl Resources {
     /// Serves the objects of `store`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, admission: admission::Chain) -> Resources {
-        let catalogue = Catalogue::builtin();
-        let stored_kinds = catalogue
-            .kinds()
-            .iter()
-            .map(|kind| (kind, catalogue.stored_kind(kind)))
-            .filter(|(kind, stored)| !Arc::ptr_eq(kind, stored))
-            .map(|(kind, stored)| (kind.collection.clone(), Arc::clone(stored)))
-            .collect();
+        let catalogue = ArcSwap::new(Arc::clone(Catalogue::builtin()));
         Resources {
             store,
             clock,
-            catalogue,
-            stored_kinds: Arc::new(stored_kinds),
+            catalogue: Arc::new(catalogue),
             admission: Arc::new(admission),
             allocations: allocate::Allocations::default(),
             tokens: None,
@@ -159,14 +150,19 @@ impl Resources {
         &self.store
     }
 
-    /// The kinds that are served.
-    pub fn catalogue(&self) -> &'static Catalogue {
-        self.catalogue
+    /// The kinds that are served now.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.load_full()
     }
 
     /// The kind in the form in which its objects are stored.
-    pub fn stored_kind<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
-        self.stored_kinds.get(&kind.collection).unwrap_or(kind)
+    pub fn stored_kind(&self, kind: &Arc<Kind>) -> Arc<Kind> {
+        Arc::clone(self.catalogue.load().stored_kind(kind))
+    }
+
+    /// Whether objects of `kind` are stored as they are served.
+    pub fn is_stored_form(&self, kind: &Arc<Kind>) -> bool {
+        Arc::ptr_eq(self.catalogue.load().stored_kind(kind), kind)
     }
 
     /// Seconds since the start of 1970.

@@ -6,8 +6,8 @@ use apply::{
     ConvertError, FieldFilter, FieldSet, ManagedFields, Path, Style, Typing, Versions, Writer,
     starting_managers,
 };
-use kinds::Kind;
 use kinds::convert::convert;
+use kinds::{Catalogue, Kind};
 use object::{Map, Value};
 
 use crate::write::Live;
@@ -122,14 +122,14 @@ pub(crate) fn writer<'a>(request: &'a Request<'_>, versions: &'a KindVersions<'_
 
 /// The versions of one kind, as the engine asks for them.
 pub(crate) struct KindVersions<'a> {
-    resources: &'a Resources,
+    catalogue: Arc<Catalogue>,
     kind: &'a Arc<Kind>,
     api_version: object::Text,
     filter: Option<FieldFilter>,
 }
 
 impl<'a> KindVersions<'a> {
-    pub(crate) fn new(resources: &'a Resources, request: &Request<'a>) -> KindVersions<'a> {
+    pub(crate) fn new(resources: &Resources, request: &Request<'a>) -> KindVersions<'a> {
         let paths = (request.kind.rules.reset_fields)(request.subresource);
         let filter = (!paths.is_empty()).then(|| {
             let paths = paths.iter().map(|path| Path::fields(path.iter().copied()));
@@ -137,7 +137,7 @@ impl<'a> KindVersions<'a> {
         });
         let api_version = request.kind.api_version();
         KindVersions {
-            resources,
+            catalogue: resources.catalogue(),
             kind: request.kind,
             api_version,
             filter,
@@ -148,11 +148,9 @@ impl<'a> KindVersions<'a> {
         if api_version == self.api_version {
             return Some(self.kind);
         }
-        self.resources.catalogue.kinds().iter().find(|kind| {
+        self.catalogue.forms(&self.kind.collection).find(|kind| {
             // An object can be served in two groups, but no version of the other group counts.
-            kind.collection == self.kind.collection
-                && kind.group == self.kind.group
-                && kind.api_version() == api_version
+            kind.group == self.kind.group && kind.api_version() == api_version
         })
     }
 }

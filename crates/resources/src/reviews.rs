@@ -55,7 +55,7 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
-        } = body::read(self.catalogue, request, body)?;
+        } = body::read(&self.catalogue(), request, body)?;
         check_namespace(request, &mut object)?;
         object.remove("status");
         let checked = object.clone();

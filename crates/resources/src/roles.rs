@@ -9,6 +9,7 @@ use auth::{
     Aggregation, Attributes, Binding, Change, Decision, Impersonation, Refusal, Role, RoleRef,
     Rule, Rules, Subject as For, User, Verdict, Wanted,
 };
+use kinds::Catalogue;
 use object::labels::LabelSelector;
 use object::{Map, Text, Value};
 use store::{Range, Record, Revision, Store, Watch};
@@ -118,7 +119,7 @@ impl Resources {
         let mut changes = Vec::new();
         let mut seen = Revision(u64::MAX);
         for resource in RESOURCES {
-            let kind = self.catalogue.resource(GROUP, "v1", resource);
+            let kind = Catalogue::builtin().resource(GROUP, "v1", resource);
             let collection = &kind.expect("roles and bindings are built in").collection;
             let store: &Store = &self.store;
             let page = store

@@ -6,7 +6,7 @@ use apply::{
     ManagedFields, OnConflict, OneVersion, ReplicasPath, SCALE_API_VERSION, Typing, Writer,
     from_scale, to_scale,
 };
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
 use object::labels::LabelSelector;
 use object::{Map, Value, value};
@@ -239,21 +239,20 @@ impl Resources {
     }
 
     fn scale_typing(&self) -> Typing<'static> {
-        let root = self
-            .catalogue
+        let root = Catalogue::builtin()
             .definition(SCALE)
             .expect("scales are built in");
         Typing {
-            types: self.catalogue.types(),
+            types: Catalogue::builtin().types(),
             root,
         }
     }
 
     /// Where a version of the parent keeps its replicas.
     fn replicas_path(&self, request: &Request<'_>, api_version: &str) -> ReplicasPath {
-        let known = self.catalogue.kinds().iter().any(|kind| {
-            kind.collection == request.kind.collection && kind.api_version() == api_version
-        });
+        let catalogue = self.catalogue();
+        let mut forms = catalogue.forms(&request.kind.collection);
+        let known = forms.any(|kind| kind.api_version() == api_version);
         if known {
             ReplicasPath::At(apply::Path::fields(["spec", "replicas"]))
         } else {

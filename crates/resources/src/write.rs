@@ -116,7 +116,7 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
-        } = body::read(self.catalogue, request, body)?;
+        } = body::read(&self.catalogue(), request, body)?;
         check_namespace(request, &mut object)?;
         let body_name = meta_text(&object, "name");
         if !request.name.is_empty() && body_name != request.name {
@@ -217,7 +217,7 @@ impl Resources {
         let object = &draft.object;
         let mut errors = validation::meta::validate_create(kind, object);
         errors.extend((kind.rules.validate)(object, None, ""));
-        refuse_invalid(self.stored_kind(kind), object, errors)
+        refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 
     async fn commit_new(
@@ -266,7 +266,7 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
-        } = body::read(self.catalogue, request, body)?;
+        } = body::read(&self.catalogue(), request, body)?;
         check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         loop {
@@ -323,7 +323,7 @@ impl Resources {
             let Parsed {
                 mut object,
                 managed_fields,
-            } = patch.apply(self.catalogue, request, &live)?;
+            } = patch.apply(&self.catalogue(), request, &live)?;
             check_name(request, &object)?;
             check_namespace(request, &mut object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
@@ -460,7 +460,7 @@ impl Resources {
             Some(old),
             request.subresource,
         ));
-        refuse_invalid(self.stored_kind(kind), object, errors)
+        refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 
     /// Reads the object that a write is about.
@@ -503,21 +503,21 @@ impl Resources {
         let stored = self.stored_kind(kind);
         tree.insert("kind", Value::String(stored.kind.clone()));
         tree.insert("apiVersion", Value::String(stored.api_version()));
-        if Arc::ptr_eq(stored, kind) {
+        if Arc::ptr_eq(&stored, kind) {
             tree
         } else {
-            convert(stored, kind, tree)
+            convert(&stored, kind, tree)
         }
     }
 
     pub(crate) fn encode(&self, kind: &Arc<Kind>, draft: Draft) -> Bytes {
         let stored = self.stored_kind(kind);
-        let object = if Arc::ptr_eq(stored, kind) {
+        let object = if Arc::ptr_eq(&stored, kind) {
             draft.object
         } else {
-            convert(kind, stored, draft.object)
+            convert(kind, &stored, draft.object)
         };
-        record::encode(stored, &object, &draft.owners.to_text(kind))
+        record::encode(&stored, &object, &draft.owners.to_text(kind))
     }
 
     /// Whether the user of a request may create what it would create.

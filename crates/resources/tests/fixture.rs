@@ -134,10 +134,7 @@ impl<'a> Ask<'a> {
     }
 
     fn request<'r>(&'r self, options: &'r WriteOptions) -> Request<'r> {
-        let kind = self
-            .resources
-            .catalogue()
-            .resource(self.group, "v1", self.resource);
+        let kind = kinds::Catalogue::builtin().resource(self.group, "v1", self.resource);
         let kind = kind.expect("the kind is built in");
         Request {
             kind,

@@ -17,7 +17,7 @@ use crate::verbs;
 /// the other side.
 pub(crate) async fn answer(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     verb: &str,
     path: &ResourcePath,
     warnings: &Warnings,

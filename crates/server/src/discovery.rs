@@ -1,9 +1,9 @@
 //! Discovery: which groups, versions and resources there are, in every form clients ask for.
 //!
-//! Documents are built on first use and kept.
+//! Documents are built on first use and kept for as long as the same kinds are served.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,8 +27,13 @@ const OFFER: Offer = Offer {
 
 /// The discovery documents.
 pub(crate) struct Discovery {
-    catalogue: &'static Catalogue,
     address: SocketAddr,
+    aggregated: Mutex<Option<Arc<Aggregated>>>,
+}
+
+/// The documents that tell everything at once, about one catalogue.
+struct Aggregated {
+    catalogue: Arc<Catalogue>,
     core: OnceLock<Tagged>,
     groups: OnceLock<Tagged>,
 }
@@ -40,18 +45,17 @@ struct Tagged {
 }
 
 impl Discovery {
-    pub(crate) fn new(catalogue: &'static Catalogue, address: SocketAddr) -> Discovery {
+    pub(crate) fn new(address: SocketAddr) -> Discovery {
         Discovery {
-            catalogue,
             address,
-            core: OnceLock::new(),
-            groups: OnceLock::new(),
+            aggregated: Mutex::new(None),
         }
     }
 
     /// Answers a discovery path; `None` if the path is none.
     pub(crate) fn answer(
         &self,
+        catalogue: &Arc<Catalogue>,
         method: &Method,
         path: &str,
         headers: &hyper::HeaderMap,
@@ -71,18 +75,18 @@ impl Discovery {
         }
         let document = match parts.as_slice() {
             ["api"] | ["apis"] if wants_aggregated(accept) => {
-                return Some(self.aggregated(parts[0], headers));
+                return Some(self.aggregated(catalogue, parts[0], headers));
             }
             ["api"] => Some(self.core_versions()),
-            ["apis"] => Some(self.group_list()),
-            ["api", version] => self.resource_list("", version),
-            ["apis", group] => self.group(group).map(|group| {
+            ["apis"] => Some(group_list(catalogue)),
+            ["api", version] => resource_list(catalogue, "", version),
+            ["apis", group] => group_named(catalogue, group).map(|group| {
                 let mut document = group_document(group);
                 document.insert("kind", "APIGroup".into());
                 document.insert("apiVersion", "v1".into());
                 document
             }),
-            ["apis", group, version] => self.resource_list(group, version),
+            ["apis", group, version] => resource_list(catalogue, group, version),
             _ => None,
         };
         let representation = match negotiate::accept(accept, OFFER) {
@@ -94,24 +98,11 @@ impl Discovery {
         };
         Some(match document {
             Some(document) => respond(document, representation),
-            None if self.knows_group(&parts) => Failure::no_such_resource().answer(accept, false),
+            None if knows_group(catalogue, &parts) => {
+                Failure::no_such_resource().answer(accept, false)
+            }
             None => answer::page_not_found(),
         })
-    }
-
-    fn knows_group(&self, parts: &[&str]) -> bool {
-        match parts {
-            ["api", _] => true,
-            ["apis", group, _] => self.group(group).is_some(),
-            _ => false,
-        }
-    }
-
-    fn group(&self, name: &str) -> Option<&'static Group> {
-        self.catalogue
-            .groups()
-            .iter()
-            .find(|group| group.name == name && !name.is_empty())
     }
 
     fn core_versions(&self) -> Map {
@@ -125,53 +116,39 @@ impl Discovery {
         }))
     }
 
-    fn group_list(&self) -> Map {
-        let groups = self
-            .catalogue
-            .groups()
-            .iter()
-            .filter(|group| !group.name.is_empty());
-        let groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
-        object(value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
-    }
-
-    fn resource_list(&self, group: &str, version: &str) -> Option<Map> {
-        let kinds: Vec<&Kind> = self.kinds_of(group, version).collect();
-        let group_version = kinds.first()?.api_version();
-        let mut resources = Vec::new();
-        for kind in kinds {
-            resources.push(resource_document(self.catalogue, kind));
-            let nested = kind.subresources.iter();
-            resources.extend(nested.map(|nested| subresource_document(kind, nested)));
+    /// The documents about a catalogue: those kept, or new ones if others are served now.
+    fn documents(&self, catalogue: &Arc<Catalogue>) -> Arc<Aggregated> {
+        let mut kept = self
+            .aggregated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(known) if Arc::ptr_eq(&known.catalogue, catalogue) => Arc::clone(known),
+            _ => {
+                let made = Arc::new(Aggregated {
+                    catalogue: Arc::clone(catalogue),
+                    core: OnceLock::new(),
+                    groups: OnceLock::new(),
+                });
+                Arc::clone(kept.insert(made))
+            }
         }
-        let mut document = object(value!({
-            "kind": "APIResourceList",
-            "groupVersion": (group_version.as_str()),
-            "resources": resources,
-        }));
-        if !group.is_empty() {
-            document.insert("apiVersion", "v1".into());
-        }
-        Some(document)
     }
 
-    fn kinds_of(&self, group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
-        let wanted = (group.to_owned(), version.to_owned());
-        self.catalogue
-            .kinds()
-            .iter()
-            .filter(move |kind| kind.group == wanted.0 && kind.version == wanted.1)
-            .map(|kind| &**kind)
-    }
-
-    fn aggregated(&self, prefix: &str, headers: &hyper::HeaderMap) -> Response<Body> {
+    fn aggregated(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        prefix: &str,
+        headers: &hyper::HeaderMap,
+    ) -> Response<Body> {
+        let documents = self.documents(catalogue);
         let document = match prefix {
-            "api" => self
+            "api" => documents
                 .core
-                .get_or_init(|| self.aggregate(|group| group.name.is_empty())),
-            _ => self
+                .get_or_init(|| aggregate(catalogue, |group| group.name.is_empty())),
+            _ => documents
                 .groups
-                .get_or_init(|| self.aggregate(|group| !group.name.is_empty())),
+                .get_or_init(|| aggregate(catalogue, |group| !group.name.is_empty())),
         };
         let known = headers.get(header::IF_NONE_MATCH) == Some(&document.etag);
         let mut answer = if known {
@@ -191,47 +168,94 @@ impl Discovery {
         }
         answer
     }
+}
 
-    fn aggregate(&self, belongs: impl Fn(&Group) -> bool) -> Tagged {
-        let mut items = Vec::new();
-        for group in self
-            .catalogue
-            .groups()
+fn knows_group(catalogue: &Catalogue, parts: &[&str]) -> bool {
+    match parts {
+        ["api", _] => true,
+        ["apis", group, _] => group_named(catalogue, group).is_some(),
+        _ => false,
+    }
+}
+
+fn group_named<'a>(catalogue: &'a Catalogue, name: &str) -> Option<&'a Group> {
+    let mut groups = catalogue.groups().iter();
+    groups.find(|group| group.name == name && !name.is_empty())
+}
+
+fn group_list(catalogue: &Catalogue) -> Map {
+    let groups = catalogue
+        .groups()
+        .iter()
+        .filter(|group| !group.name.is_empty());
+    let groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
+    object(value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+fn resource_list(catalogue: &Catalogue, group: &str, version: &str) -> Option<Map> {
+    let kinds: Vec<&Kind> = kinds_of(catalogue, group, version).collect();
+    let group_version = kinds.first()?.api_version();
+    let mut resources = Vec::new();
+    for kind in kinds {
+        resources.push(resource_document(catalogue, kind));
+        let nested = kind.subresources.iter();
+        resources.extend(nested.map(|nested| subresource_document(kind, nested)));
+    }
+    let mut document = object(value!({
+        "kind": "APIResourceList",
+        "groupVersion": (group_version.as_str()),
+        "resources": resources,
+    }));
+    if !group.is_empty() {
+        document.insert("apiVersion", "v1".into());
+    }
+    Some(document)
+}
+
+fn kinds_of<'a>(
+    catalogue: &'a Catalogue,
+    group: &str,
+    version: &str,
+) -> impl Iterator<Item = &'a Kind> {
+    let wanted = (group.to_owned(), version.to_owned());
+    let kinds = catalogue.kinds().iter().map(|kind| &**kind);
+    kinds.filter(move |kind| kind.group == wanted.0 && kind.version == wanted.1)
+}
+
+fn aggregate(catalogue: &Catalogue, belongs: impl Fn(&Group) -> bool) -> Tagged {
+    let mut items = Vec::new();
+    for group in catalogue.groups().iter().filter(|group| belongs(group)) {
+        let mut metadata = Map::new();
+        if !group.name.is_empty() {
+            metadata.insert("name", Value::String(group.name.clone()));
+        }
+        let versions: Vec<Value> = group
+            .versions
             .iter()
-            .filter(|group| belongs(group))
-        {
-            let mut metadata = Map::new();
-            if !group.name.is_empty() {
-                metadata.insert("name", Value::String(group.name.clone()));
-            }
-            let versions: Vec<Value> = group
-                .versions
-                .iter()
-                .map(|version| {
-                    let kinds = self.kinds_of(&group.name, version);
-                    let resources: Vec<Value> = kinds.map(aggregated_resource).collect();
-                    value!({
-                        "version": (version.as_str()),
-                        "resources": resources,
-                        "freshness": "Current",
-                    })
+            .map(|version| {
+                let kinds = kinds_of(catalogue, &group.name, version);
+                let resources: Vec<Value> = kinds.map(aggregated_resource).collect();
+                value!({
+                    "version": (version.as_str()),
+                    "resources": resources,
+                    "freshness": "Current",
                 })
-                .collect();
-            items.push(value!({"metadata": metadata, "versions": versions}));
-        }
-        let document = value!({
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
-        });
-        let mut text = json::to_vec(&document);
-        let etag = etag(&text);
-        text.push(b'\n');
-        Tagged {
-            text: text.into(),
-            etag,
-        }
+            })
+            .collect();
+        items.push(value!({"metadata": metadata, "versions": versions}));
+    }
+    let document = value!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    });
+    let mut text = json::to_vec(&document);
+    let etag = etag(&text);
+    text.push(b'\n');
+    Tagged {
+        text: text.into(),
+        etag,
     }
 }
 

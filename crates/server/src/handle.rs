@@ -72,13 +72,7 @@ pub(crate) async fn handle(
             HeaderValue::from_str(&resources::ids::uuid()).expect("a uuid is header text")
         });
     let head = request.method() == Method::HEAD;
-    let mut labels = Labels {
-        verb: "",
-        group: "",
-        version: "",
-        resource: "",
-        code: 0,
-    };
+    let mut labels = Labels::default();
     // A panic costs this request, never the process.
     let guarded = AssertUnwindSafe(answer_to(&state, certificate, request, &mut labels));
     let mut answer = guarded.catch_unwind().await.unwrap_or_else(|_| {
@@ -231,10 +225,10 @@ async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<B
     verbs::answer(call, kind, info.verb, path).await
 }
 
-fn name_labels(labels: &mut Labels, kind: &'static Arc<Kind>) {
-    labels.group = kind.group.as_str();
-    labels.version = kind.version.as_str();
-    labels.resource = kind.resource.as_str();
+fn name_labels(labels: &mut Labels, kind: &Kind) {
+    labels.group.clone_from(&kind.group);
+    labels.version.clone_from(&kind.version);
+    labels.resource.clone_from(&kind.resource);
 }
 
 fn other_path(call: &Call, path: &str) -> Response<Body> {
@@ -242,7 +236,9 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     if let Some(answer) = health::answer(state, &call.method, path, &call.query) {
         return answer;
     }
-    if let Some(answer) = state.discovery.answer(&call.method, path, &call.headers) {
+    let catalogue = state.resources.catalogue();
+    let discovery = &state.discovery;
+    if let Some(answer) = discovery.answer(&catalogue, &call.method, path, &call.headers) {
         return answer;
     }
     let read = matches!(call.method, Method::GET | Method::HEAD);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
+use object::Text;
 
 use crate::body::Body;
 use crate::state::State;
@@ -24,12 +25,12 @@ pub(crate) struct Metrics {
 }
 
 /// What tells requests apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Labels {
     pub verb: &'static str,
-    pub group: &'static str,
-    pub version: &'static str,
-    pub resource: &'static str,
+    pub group: Text,
+    pub version: Text,
+    pub resource: Text,
     pub code: u16,
 }
 

@@ -11,7 +11,7 @@ mod operations;
 mod pack;
 mod parameters;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
@@ -31,9 +31,15 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const YEAR_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// The documents and what was made of them so far.
+/// The documents about what is served.
+#[derive(Default)]
 pub(crate) struct OpenApi {
-    catalogue: &'static Catalogue,
+    kept: Mutex<Option<Arc<Documents>>>,
+}
+
+/// The documents about one catalogue, and what was made of them so far.
+struct Documents {
+    catalogue: Arc<Catalogue>,
     documents: Vec<Document>,
     index: OnceLock<Index>,
     version2: OnceLock<Packed>,
@@ -57,19 +63,30 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
     if !matches!(call.method, Method::GET | Method::HEAD) {
         return call.fail(Failure::method_not_allowed());
     }
-    let (state, path) = (Arc::clone(&call.state), path.to_owned());
-    let wanted = path.clone();
+    let documents = call.state.openapi.about(&call.state.resources.catalogue());
+    let (making, wanted) = (Arc::clone(&documents), path.to_owned());
     // Making a document takes some milliseconds, which no other request should wait for.
-    let made = tokio::task::spawn_blocking(move || state.openapi.prepare(&wanted)).await;
+    let made = tokio::task::spawn_blocking(move || making.prepare(&wanted)).await;
     if made.is_err() {
         let text = "Internal error occurred: a document could not be made; see the log";
         return call.fail(Failure::new(500, "InternalError", text));
     }
-    call.state.openapi.respond(call, &path)
+    documents.respond(call, path)
 }
 
 impl OpenApi {
-    pub(crate) fn new(catalogue: &'static Catalogue) -> OpenApi {
+    /// The documents about a catalogue: those kept, or new ones if others are served now.
+    fn about(&self, catalogue: &Arc<Catalogue>) -> Arc<Documents> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(known) if Arc::ptr_eq(&known.catalogue, catalogue) => Arc::clone(known),
+            _ => Arc::clone(kept.insert(Arc::new(Documents::new(catalogue)))),
+        }
+    }
+}
+
+impl Documents {
+    fn new(catalogue: &Arc<Catalogue>) -> Documents {
         let documents = document::places(catalogue)
             .into_iter()
             .map(|place| Document {
@@ -77,8 +94,8 @@ impl OpenApi {
                 hash: OnceLock::new(),
                 packed: OnceLock::new(),
             });
-        OpenApi {
-            catalogue,
+        Documents {
+            catalogue: Arc::clone(catalogue),
             documents: documents.collect(),
             index: OnceLock::new(),
             version2: OnceLock::new(),
@@ -143,15 +160,15 @@ impl OpenApi {
 
     fn packed<'a>(&'a self, document: &'a Document) -> &'a Packed {
         document.packed.get_or_init(|| {
-            let definitions = definitions::Definitions::new(self.catalogue, Version::Three);
-            Packed::of(|out| document.place.write(self.catalogue, &definitions, out))
+            let definitions = definitions::Definitions::new(&self.catalogue, Version::Three);
+            Packed::of(|out| document.place.write(&self.catalogue, &definitions, out))
         })
     }
 
     fn version2(&self) -> &Packed {
         self.version2.get_or_init(|| {
-            let definitions = definitions::Definitions::new(self.catalogue, Version::Two);
-            Packed::of(|out| document::write_all(self.catalogue, &definitions, out))
+            let definitions = definitions::Definitions::new(&self.catalogue, Version::Two);
+            Packed::of(|out| document::write_all(&self.catalogue, &definitions, out))
         })
     }
 
@@ -165,9 +182,9 @@ impl OpenApi {
                     Some(packed) => packed.hash.clone(),
                     None => {
                         let definitions = definitions.get_or_init(|| {
-                            definitions::Definitions::new(self.catalogue, Version::Three)
+                            definitions::Definitions::new(&self.catalogue, Version::Three)
                         });
-                        pack::hash(|out| document.place.write(self.catalogue, definitions, out))
+                        pack::hash(|out| document.place.write(&self.catalogue, definitions, out))
                     }
                 });
                 let name = document.place.name();

@@ -26,7 +26,7 @@ const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// Answers with one stored object.
 pub(crate) fn stored(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     value: &[u8],
     revision: Option<Revision>,
     representation: Representation,
@@ -63,11 +63,11 @@ pub(crate) fn stored(
 /// The text of one object in the version of `kind`.
 pub(crate) fn object_text(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     record: &Stored<'_>,
     revision: Option<Revision>,
 ) -> Result<Vec<u8>, Failure> {
-    if Arc::ptr_eq(call.state.resources.stored_kind(kind), kind) {
+    if call.state.resources.is_stored_form(kind) {
         let header = object_header(&kind.kind, &kind.api_version());
         let mut text = Vec::with_capacity(header.len() + record.item_len(Revision(u64::MAX)) + 1);
         record.write_object(&header, revision, &mut text);
@@ -79,7 +79,7 @@ pub(crate) fn object_text(
 /// The tree of one object in the version of `kind`, with its managed fields.
 pub(crate) fn served(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     record: &Stored<'_>,
     revision: Option<Revision>,
 ) -> Result<Map, Failure> {
@@ -89,7 +89,7 @@ pub(crate) fn served(
 /// The tree of one record in the version of `kind`.
 pub(crate) fn tree(
     resources: &Resources,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     record: &Stored<'_>,
     revision: Option<Revision>,
 ) -> Result<Map, NotARecord> {
@@ -128,11 +128,11 @@ pub(crate) fn virtual_object(
 /// Answers with a list.
 pub(crate) fn list(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     listed: Listed,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
-    let plain = Arc::ptr_eq(call.state.resources.stored_kind(kind), kind);
+    let plain = call.state.resources.is_stored_form(kind);
     let meta = table::Meta::of_list(&listed);
     let text = match representation.shape {
         Shape::Object if plain => {
@@ -185,7 +185,7 @@ pub(crate) fn list(
     Ok(finish(call, text, representation))
 }
 
-fn objects(call: &Call, kind: &'static Arc<Kind>, listed: &Listed) -> Result<Vec<Map>, Failure> {
+fn objects(call: &Call, kind: &Arc<Kind>, listed: &Listed) -> Result<Vec<Map>, Failure> {
     listed
         .records
         .iter()

@@ -41,8 +41,8 @@ impl State {
             tokens.authenticate(credentials).ok()
         }));
         State {
-            discovery: Discovery::new(resources.catalogue(), address),
-            openapi: OpenApi::new(resources.catalogue()),
+            discovery: Discovery::new(address),
+            openapi: OpenApi::default(),
             resources,
             authenticator,
             metrics: Metrics::default(),

@@ -48,7 +48,7 @@ struct Frames {
 /// Answers a watch.
 pub(crate) async fn watch(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
@@ -73,7 +73,7 @@ pub(crate) async fn watch(
         shape: representation.shape,
         include,
         headed: false,
-        kind,
+        kind: Arc::clone(kind),
         end,
         bookmark: next_bookmark(now, end),
         source: watching.map_err(Some),
@@ -119,7 +119,7 @@ struct Flow {
     include: table::Include,
     /// Whether a table's columns have been sent.
     headed: bool,
-    kind: &'static Arc<Kind>,
+    kind: Arc<Kind>,
     end: Instant,
     bookmark: Instant,
     source: Result<Watching, Option<Error>>,
@@ -198,8 +198,7 @@ impl Flow {
     }
 
     fn object_frame(&mut self, name: &str, record: &Record, event: Option<Arc<Event>>) -> Bytes {
-        let plain = self.shape == Shape::Object
-            && Arc::ptr_eq(self.state.resources.stored_kind(self.kind), self.kind);
+        let plain = self.shape == Shape::Object && self.state.resources.is_stored_form(&self.kind);
         match event {
             Some(event) if plain && name == natural_name(&event) => {
                 let frames = event.frames.get_or_init(|| Box::new(Frames::default()));
@@ -229,8 +228,7 @@ impl Flow {
         };
         let revision = Some(record.revision);
         let resources = &self.state.resources;
-        let plain =
-            self.shape == Shape::Object && Arc::ptr_eq(resources.stored_kind(self.kind), self.kind);
+        let plain = self.shape == Shape::Object && resources.is_stored_form(&self.kind);
         if plain && self.media != Media::Protobuf {
             let mut out = open_frame(name);
             let header =
@@ -238,7 +236,7 @@ impl Flow {
             stored.write_object(&header, revision, &mut out);
             return close_frame(out);
         }
-        match render::tree(resources, self.kind, &stored, revision) {
+        match render::tree(resources, &self.kind, &stored, revision) {
             Ok(object) => self.shaped_frame(name, object, revision),
             Err(error) => self.error_frame(Error::Internal(error.to_string())),
         }
@@ -280,7 +278,7 @@ impl Flow {
                 let meta = table::Meta::of_object(revision);
                 let columns = !self.headed;
                 table::write_rows(
-                    self.kind,
+                    &self.kind,
                     &[object],
                     &meta,
                     table::Style {

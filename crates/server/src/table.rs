@@ -77,7 +77,7 @@ pub(crate) struct Style {
 /// The text of a table of these objects.
 pub(crate) fn of_objects(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     objects: &[Map],
     meta: Meta,
     version: MetaVersion,

@@ -31,7 +31,7 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Answers a request for a resource.
 pub(crate) async fn answer(
     mut call: Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     verb: &str,
     path: ResourcePath,
 ) -> Response<Body> {
@@ -44,7 +44,7 @@ pub(crate) async fn answer(
 
 async fn dispatch(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     verb: &str,
     path: &ResourcePath,
     warnings: &Warnings,
@@ -157,7 +157,7 @@ fn operation(
 
 async fn get(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
@@ -185,7 +185,7 @@ async fn get(
 
 async fn list(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
@@ -200,7 +200,7 @@ async fn list(
 
 async fn create(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
     warnings: &Warnings,
@@ -214,7 +214,7 @@ async fn create(
 
 async fn update(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
     warnings: &Warnings,
@@ -233,7 +233,7 @@ async fn update(
 
 async fn patch(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
     warnings: &Warnings,
@@ -280,7 +280,7 @@ fn patch_type(content_type: &str, server_side_apply: bool) -> Result<PatchType, 
 
 async fn delete(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
     warnings: &Warnings,
@@ -333,7 +333,7 @@ fn success(kind: &Kind, name: &str, uid: String, representation: Representation)
 
 async fn delete_collection(
     call: &mut Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     path: &ResourcePath,
     representation: Representation,
     warnings: &Warnings,
@@ -384,7 +384,7 @@ fn write_options(call: &Call, verb: Verb) -> Result<WriteOptions, Error> {
 
 fn respond_written(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     written: Written,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {

@@ -27,7 +27,7 @@ impl Resources {
     pub(super) async fn bind(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = self.built_in(BINDINGS)?;
         let sent = Request { kind, ..*request };
-        let mut binding = body::read(self.catalogue, &sent, body)?.object;
+        let mut binding = body::read(&self.catalogue(), &sent, body)?.object;
         check_namespace(&sent, &mut binding)?;
         let name = Text::from(meta_text(&binding, "name"));
         if !request.name.is_empty() && name != request.name {

@@ -30,7 +30,7 @@ impl Resources {
             kind: &kind,
             ..*request
         };
-        let eviction = body::read(self.catalogue, &sent, body)?.object;
+        let eviction = body::read(&self.catalogue(), &sent, body)?.object;
         if meta_text(&eviction, "name") != request.name {
             let text = "name in URL does not match name in Eviction object";
             return Err(Error::BadRequest(text.to_owned()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use object::labels::LabelSelector;
 use object::{Map, Value, fields::FieldSelector};
 
@@ -16,7 +16,7 @@ pub(crate) type Place = (&'static str, &'static str, &'static str);
 impl Resources {
     /// The kind that a built-in collection holds.
     pub(crate) fn built_in(&self, (group, version, resource): Place) -> Result<&Arc<Kind>, Error> {
-        let kind = self.catalogue.resource(group, version, resource);
+        let kind = Catalogue::builtin().resource(group, version, resource);
         kind.ok_or_else(|| Error::Internal(format!("{resource} are not served")))
     }
 

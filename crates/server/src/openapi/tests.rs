@@ -6,15 +6,15 @@ use object::Value;
 
 use super::*;
 
-fn openapi() -> OpenApi {
-    OpenApi::new(Catalogue::builtin())
+fn openapi() -> Documents {
+    Documents::new(Catalogue::builtin())
 }
 
 fn text_of(packed: &Packed) -> Value {
     json::parse(&unpack(packed)).expect("documents are JSON")
 }
 
-fn version3(openapi: &OpenApi, name: &str) -> Value {
+fn version3(openapi: &Documents, name: &str) -> Value {
     let document = openapi.document(&format!("/openapi/v3/{name}"));
     text_of(openapi.packed(document.expect("it is served")))
 }
