@@ -280,7 +280,7 @@ fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definit
         root,
         collection: storage::collection(group, resource),
         storage_version: storage::stored_version(group, version, resource).into(),
-        custom: false,
+        custom: None,
         columns: Vec::new(),
         rules: crate::groups::rules(group, version, kind),
     }

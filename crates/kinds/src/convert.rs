@@ -22,7 +22,7 @@ pub fn convert(kind_from: &Kind, kind_to: &Kind, mut object: Map) -> Map {
     if from == to {
         return object;
     }
-    if !kind_from.custom {
+    if !kind_from.is_custom() {
         match (&*kind_from.kind, from, to) {
             ("HorizontalPodAutoscaler", (_, "v1"), (_, "v2")) => autoscaling::to_v2(&mut object),
             ("HorizontalPodAutoscaler", (_, "v2"), (_, "v1")) => autoscaling::to_v1(&mut object),

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use object::field::FieldError;
 use object::{Map, Text, Value};
+use schema::decode::{TypeError, Unknown};
 use schema::{TypeId, Types};
 
+use crate::custom::Custom;
 use crate::generation::Generation;
 use crate::json_path::JsonPath;
 
@@ -46,8 +48,9 @@ pub struct Kind {
     pub collection: Text,
     /// The version that is stored; `version` unless several are served.
     pub storage_version: Text,
-    /// Whether this is a custom resource, which is stored and printed as it came.
-    pub custom: bool,
+    /// What a definition says about the kind, if it is a custom resource. Callers need not look:
+    /// the methods of [`Kind`] answer for both sorts.
+    pub custom: Option<Arc<Custom>>,
     /// The columns of its tables.
     pub columns: Vec<Column>,
     /// What the kind does beyond its schema.
@@ -214,8 +217,32 @@ impl Kind {
         &self.columns
     }
 
+    /// Whether this is a custom resource, which is stored and printed as it came.
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// Fields beyond `metadata.name` and `metadata.namespace` that field selectors may name.
+    pub fn selectable(&self) -> Vec<&str> {
+        match &self.custom {
+            Some(custom) => custom.selectable().collect(),
+            None => self.rules.selectable.to_vec(),
+        }
+    }
+
+    /// The value of a selectable field as text.
+    pub fn select(&self, object: &Map, field: &str) -> Text {
+        match &self.custom {
+            Some(custom) => custom.select(object, field),
+            None => (self.rules.select)(object, field),
+        }
+    }
+
     /// Whether a field selector may name this field, or the text that says that it may not.
     pub fn check_selectable(&self, field: &str) -> Result<(), String> {
+        if let Some(custom) = &self.custom {
+            return custom.check_selectable(self.namespaced, field);
+        }
         // Cluster-scoped kinds with selectors of their own do not know a namespace.
         let namespace = self.namespaced || self.rules.selectable.is_empty();
         let everywhere = field == "metadata.name" || (field == "metadata.namespace" && namespace);
@@ -225,8 +252,99 @@ impl Kind {
         Err((self.rules.unselectable)(field))
     }
 
+    /// Reads the tree of a body as an object of this kind: types, defaults and printed form.
+    ///
+    /// Tells which fields the kind does not know, each as `unknown field "spec.x"`.
+    ///
+    /// # Errors
+    /// A value has the wrong type.
+    pub fn read(&self, mut object: Map, unknown: Unknown) -> Result<(Map, Vec<String>), TypeError> {
+        object.insert("kind", Value::String(self.kind.clone()));
+        object.insert("apiVersion", Value::String(self.api_version()));
+        if let Some(custom) = &self.custom {
+            return custom.read(object, unknown);
+        }
+        let (value, unknown) =
+            schema::decode::decode(&self.types, self.root, Value::Object(object), unknown)?;
+        let Value::Object(mut object) = value else {
+            unreachable!("a kind is a struct")
+        };
+        self.apply_defaults(&mut object);
+        Ok((self.print(object), unknown))
+    }
+
+    /// Gives an object that was stored, perhaps in another version or under an older schema, the
+    /// form of this kind.
+    pub fn read_stored(&self, object: &mut Map) {
+        if let Some(custom) = &self.custom {
+            custom.read_stored(object);
+        }
+    }
+
+    /// Fills what a client left out.
+    pub fn apply_defaults(&self, object: &mut Map) {
+        match &self.custom {
+            Some(custom) => custom.apply_defaults(object),
+            None => (self.rules.defaults)(object),
+        }
+    }
+
+    /// Shapes a new object before validation.
+    pub fn prepare_create(&self, object: &mut Map) {
+        match &self.custom {
+            Some(custom) => custom.prepare_create(object),
+            None => (self.rules.prepare_create)(object),
+        }
+    }
+
+    /// Shapes a changed object before validation, given the stored one and the subresource (empty
+    /// for the object itself).
+    pub fn prepare_update(&self, new: &mut Map, old: &Map, subresource: &str) {
+        match &self.custom {
+            Some(custom) => custom.prepare_update(new, old, subresource),
+            None => (self.rules.prepare_update)(new, old, subresource),
+        }
+    }
+
+    /// Writes the times that the kind itself keeps.
+    pub fn stamp(&self, new: &mut Map, old: Option<&Map>, subresource: &str, now: &str) {
+        (self.rules.stamp)(new, old, subresource, now);
+    }
+
+    /// Reports every mistake of an object; `old` is the stored one when it is an update.
+    pub fn validate(&self, new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
+        match &self.custom {
+            Some(custom) => custom.validate(self, new, old, subresource),
+            None => (self.rules.validate)(new, old, subresource),
+        }
+    }
+
+    /// Advice about an object that is valid.
+    pub fn warnings(&self, new: &Map, old: Option<&Map>) -> Vec<String> {
+        match &self.custom {
+            Some(_) => Custom::warnings(new, old),
+            None => (self.rules.warnings)(new, old),
+        }
+    }
+
+    /// Paths that a write through this subresource (empty: the object itself) cannot change.
+    pub fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        match &self.custom {
+            Some(custom) => custom.reset_fields(subresource),
+            None => (self.rules.reset_fields)(subresource),
+        }
+    }
+
+    /// What the server says to whoever uses this version, if it is deprecated.
+    pub fn deprecation(&self) -> Option<&str> {
+        self.custom.as_ref()?.deprecation.as_deref()
+    }
+
     /// An object in the form in which the kind prints it, with what is printed even when empty.
     pub fn print(&self, object: Map) -> Map {
+        if self.is_custom() {
+            return object;
+        }
         let mut value = Value::Object(object);
         schema::decode::normalize(&self.types, self.root, &mut value);
         match value {

@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod convert;
+pub mod custom;
 mod defaults;
 mod generation;
 pub mod groups;
@@ -13,6 +14,7 @@ mod table;
 pub mod validation;
 
 pub use catalogue::{Catalogue, Group};
+pub use custom::Custom;
 pub use generation::Generation;
 pub use json_path::{InvalidPath, JsonPath};
 pub use kind::{Column, Kind, NameRule, Rules, Subresource};

@@ -33,7 +33,7 @@ type Printer = fn(&Row<'_>) -> Vec<Value>;
 /// `IPAddress` has one cell more than columns, upstream too: its age.
 pub fn cells(kind: &Kind, object: &Map, now_unix_seconds: i64) -> Vec<Value> {
     let row = Row::new(object, now_unix_seconds);
-    if kind.custom {
+    if kind.is_custom() {
         return custom::cells(kind.columns(), &row);
     }
     let printer = printer(&kind.group, &kind.kind).unwrap_or(default_cells);

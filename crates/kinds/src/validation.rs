@@ -26,7 +26,7 @@ mod print;
 mod quantities;
 mod quota;
 mod rbac;
-mod read;
+pub(crate) mod read;
 mod requests;
 mod reviews;
 mod service;

@@ -114,21 +114,14 @@ pub(crate) fn take_managed_fields(object: &mut Map) -> Result<Option<Value>, Str
 /// Tells which fields the kind does not know; fails with the text for a value of a wrong type.
 pub(crate) fn into_kind(
     kind: &Kind,
-    mut object: Map,
+    object: Map,
     validation: FieldValidation,
 ) -> Result<(Map, Vec<String>), TypeError> {
-    object.insert("kind", Value::String(kind.kind.clone()));
-    object.insert("apiVersion", Value::String(kind.api_version()));
     let unknown = match validation {
         FieldValidation::Ignore => Unknown::Drop,
         FieldValidation::Warn | FieldValidation::Strict => Unknown::Report,
     };
-    let (value, unknown) = decode::decode(&kind.types, kind.root, Value::Object(object), unknown)?;
-    let Value::Object(mut object) = value else {
-        unreachable!("a kind is a struct")
-    };
-    (kind.rules.defaults)(&mut object);
-    Ok((kind.print(object), unknown))
+    kind.read(object, unknown)
 }
 
 /// Reads a body of the published definition `name`, whose kind is checked elsewhere.

@@ -34,7 +34,7 @@ impl Owners {
     pub(crate) fn to_text(&self, kind: &Kind) -> Vec<u8> {
         let mut text = Vec::new();
         if !self.0.is_empty() {
-            let style = if kind.custom {
+            let style = if kind.is_custom() {
                 Style::Custom
             } else {
                 Style::Typed
@@ -130,7 +130,7 @@ pub(crate) struct KindVersions<'a> {
 
 impl<'a> KindVersions<'a> {
     pub(crate) fn new(resources: &Resources, request: &Request<'a>) -> KindVersions<'a> {
-        let paths = (request.kind.rules.reset_fields)(request.subresource);
+        let paths = request.kind.reset_fields(request.subresource);
         let filter = (!paths.is_empty()).then(|| {
             let paths = paths.iter().map(|path| Path::fields(path.iter().copied()));
             FieldFilter::Exclude(FieldSet::from_paths(paths))

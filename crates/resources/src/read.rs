@@ -3,6 +3,7 @@
 //! A list is consistent at one revision, which every page of it reports. Contract: the
 //! resourceVersion / resourceVersionMatch tables of the API concepts.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -389,16 +390,20 @@ impl<'a> Matcher<'a> {
                 .fields
                 .terms()
                 .all(|(field, comparison, wanted)| {
-                    let equal = self.field(&record.name, &stored, field) == wanted;
+                    let equal = *self.field(&record.name, &stored, field) == *wanted;
                     equal == (comparison == Comparison::Equal)
                 })
     }
 
-    fn field<'r>(&self, key: &'r str, stored: &Stored<'r>, field: &str) -> &'r str {
+    fn field<'r>(&self, key: &'r str, stored: &Stored<'r>, field: &str) -> Cow<'r, str> {
         let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
         match field {
-            "metadata.name" => name,
-            "metadata.namespace" => namespace,
+            "metadata.name" => name.into(),
+            "metadata.namespace" => namespace.into(),
+            other if self.kind.is_custom() => match stored.tree(None) {
+                Ok(tree) => String::from(self.kind.select(&tree, other)).into(),
+                Err(_) => "".into(),
+            },
             other => {
                 let place = self
                     .kind
@@ -409,6 +414,7 @@ impl<'a> Matcher<'a> {
                 place
                     .and_then(|place| stored.selectable(place))
                     .unwrap_or_default()
+                    .into()
             }
         }
     }

@@ -125,9 +125,16 @@ fn write_filters(kind: &Kind, object: &Map, metadata: Option<&Map>, out: &mut Ve
             out.extend_from_slice(text.as_bytes());
         }
     }
-    write_u16(kind.rules.selectable.len(), out);
-    for field in kind.rules.selectable {
-        let text = (kind.rules.select)(object, field);
+    // A definition may change which fields of a custom resource are selectable, so those are
+    // looked up when they are asked for.
+    let selectable = if kind.is_custom() {
+        &[]
+    } else {
+        kind.rules.selectable
+    };
+    write_u16(selectable.len(), out);
+    for field in selectable {
+        let text = kind.select(object, field);
         let length = u32::try_from(text.len()).expect("a record is far smaller");
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(text.as_bytes());

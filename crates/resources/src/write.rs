@@ -190,7 +190,7 @@ impl Resources {
         name_requester(request, &mut draft.object);
         request
             .warnings
-            .add((request.kind.rules.warnings)(&draft.object, None));
+            .add(request.kind.warnings(&draft.object, None));
         self.admission
             .validate(self, request, &draft.object, None)
             .await?;
@@ -207,16 +207,16 @@ impl Resources {
         let object = &mut draft.object;
         meta::fill_system_fields(object, ids::uuid(), self.now_text());
         meta_mut(object).remove("generation");
-        (kind.rules.prepare_create)(object);
+        kind.prepare_create(object);
         if let Some(generation) = kind.rules.generation.first() {
             meta_mut(object).insert("generation", Value::Int(generation));
         }
-        (kind.rules.stamp)(object, None, "", &self.now_text());
+        kind.stamp(object, None, "", &self.now_text());
         *object = kind.print(std::mem::take(object));
         draft.show_odd_owners();
         let object = &draft.object;
         let mut errors = validation::meta::validate_create(kind, object);
-        errors.extend((kind.rules.validate)(object, None, ""));
+        errors.extend(kind.validate(object, None, ""));
         refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 
@@ -380,7 +380,7 @@ impl Resources {
         self.shape_changed(request, live, &mut draft)?;
         request
             .warnings
-            .add((kind.rules.warnings)(&draft.object, Some(old)));
+            .add(kind.warnings(&draft.object, Some(old)));
         self.admission
             .validate(self, request, &draft.object, Some(old))
             .await?;
@@ -448,18 +448,14 @@ impl Resources {
         let (kind, old) = (request.kind, live.map());
         let object = &mut draft.object;
         meta::keep_system_fields(object, old);
-        (kind.rules.prepare_update)(object, old, request.subresource);
-        (kind.rules.stamp)(object, Some(old), request.subresource, &self.now_text());
+        kind.prepare_update(object, old, request.subresource);
+        kind.stamp(object, Some(old), request.subresource, &self.now_text());
         *object = kind.print(std::mem::take(object));
         count_generation(kind, request.subresource, object, old);
         draft.show_odd_owners();
         let object = &draft.object;
         let mut errors = validation::meta::validate_update(kind, object, old);
-        errors.extend((kind.rules.validate)(
-            object,
-            Some(old),
-            request.subresource,
-        ));
+        errors.extend(kind.validate(object, Some(old), request.subresource));
         refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 

@@ -4,6 +4,7 @@
 
 pub mod decode;
 pub mod protobuf;
+pub mod structural;
 mod types;
 
 pub use types::{

@@ -5,6 +5,7 @@
 //! catalogue is a few flat vectors. As upstream's merge schema, a type may carry up to three
 //! alternatives at once: scalar, list, map; which one applies depends on the value met.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use object::{Text, Value};
@@ -233,6 +234,25 @@ impl Types {
         self.messages.get_or_init(|| Messages::of(self))
     }
 
+    /// Copies a type and all that it refers to from another arena.
+    pub fn import(&mut self, from: &Types, root: TypeId) -> TypeId {
+        let mut copies: HashMap<TypeId, TypeId> = HashMap::new();
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            if copies.contains_key(&id) {
+                continue;
+            }
+            copies.insert(id, self.add(Type::default()));
+            from.get(id).references(|below| open.push(*below));
+        }
+        for (id, copy) in &copies {
+            let mut ty = from.get(*id).clone();
+            ty.references_mut(|below| *below = copies[below]);
+            self.set(*copy, ty);
+        }
+        copies[&root]
+    }
+
     /// Adds the type of a value about which nothing is declared: every scalar, lists and maps as a
     /// whole.
     pub fn add_untyped_atomic(&mut self) -> TypeId {
@@ -278,6 +298,28 @@ impl Types {
             },
         );
         id
+    }
+}
+
+impl Type {
+    fn references(&self, mut visit: impl FnMut(&TypeId)) {
+        if let Some(list) = &self.list {
+            visit(&list.element);
+        }
+        if let Some(map) = &self.map {
+            map.element.iter().for_each(&mut visit);
+            map.fields.iter().for_each(|field| visit(&field.ty));
+        }
+    }
+
+    fn references_mut(&mut self, mut visit: impl FnMut(&mut TypeId)) {
+        if let Some(list) = &mut self.list {
+            visit(&mut list.element);
+        }
+        if let Some(map) = &mut self.map {
+            map.element.iter_mut().for_each(&mut visit);
+            map.fields.iter_mut().for_each(|field| visit(&mut field.ty));
+        }
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn list(
     let meta = table::Meta::of_list(&listed);
     let text = match representation.shape {
         Shape::Object if plain => {
-            let item_header = if kind.custom {
+            let item_header = if kind.is_custom() {
                 object_header(&kind.kind, &kind.api_version())
             } else {
                 Vec::new()

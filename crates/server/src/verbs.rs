@@ -62,7 +62,7 @@ async fn dispatch(
     let only_created = kind.verbs.iter().all(|verb| verb == "create");
     let offer = Offer {
         tables: !only_created,
-        protobuf: !kind.custom,
+        protobuf: !kind.is_custom(),
         stream,
     };
     let accept = call.header(header::ACCEPT);

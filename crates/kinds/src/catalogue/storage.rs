@@ -62,7 +62,7 @@ impl Kind {
     /// The group and version in which upstream stores the kind, which discovery's
     /// `storageVersionHash` is made from.
     pub fn published_storage(&self) -> (&str, &str) {
-        if self.custom {
+        if self.is_custom() {
             return (&self.group, &self.storage_version);
         }
         let here = |known: &(&str, &str)| known.0 == self.group && known.1 == self.resource;

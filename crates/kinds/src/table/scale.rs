@@ -10,7 +10,7 @@ use crate::kind::{Column, Kind};
 /// The columns of the scale of a kind.
 pub fn scale_columns(kind: &Kind) -> Vec<Column> {
     // Upstream prints custom resources by path, with the formats of that printer.
-    let (name_format, age_kind) = if kind.custom {
+    let (name_format, age_kind) = if kind.is_custom() {
         ("name", "date")
     } else {
         ("", "string")
@@ -35,7 +35,7 @@ pub fn scale_columns(kind: &Kind) -> Vec<Column> {
 /// A number that the scale leaves out is a zero, but for custom resources it is nothing.
 pub fn scale_cells(kind: &Kind, scale: &Map, now_unix_seconds: i64) -> Vec<Value> {
     let row = Row::new(scale, now_unix_seconds);
-    if kind.custom {
+    if kind.is_custom() {
         return custom::cells(&scale_columns(kind), &row);
     }
     cells![

@@ -62,7 +62,7 @@ fn asks_for_domains(kind: &Kind) -> bool {
             | "node.k8s.io"
             | "policy"
     );
-    !kind.custom && !lenient
+    !kind.is_custom() && !lenient
 }
 
 /// Checks the metadata of a changed object against the stored one.
@@ -78,7 +78,7 @@ pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
     change(metadata, stored, &mut errors);
     let once =
         CHECKED_ONCE.contains(&kind.kind.as_str()) || kind.group == "admissionregistration.k8s.io";
-    if kind.custom || !once {
+    if kind.is_custom() || !once {
         change(metadata, stored, &mut errors);
     }
     if asks_for_domains(kind) && !once {
