@@ -11,11 +11,11 @@ mod published;
 mod storage;
 mod text;
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use object::Text;
+use object::group::compare_versions;
 use schema::{TypeId, Types};
 
 use self::names::ByName;
@@ -111,7 +111,7 @@ impl Catalogue {
             let names = (&left.group, &left.resource).cmp(&(&right.group, &right.resource));
             left.group
                 .cmp(&right.group)
-                .then_with(|| version_order(&left.version, &right.version))
+                .then_with(|| compare_versions(&right.version, &left.version))
                 .then(names)
         });
         let mut groups = self.groups.clone();
@@ -296,52 +296,6 @@ fn positions(kinds: &[Arc<Kind>]) -> Vec<usize> {
 /// Whether two descriptions are of the same kind in the same version.
 fn is_same_form(left: &Kind, right: &Kind) -> bool {
     (&left.group, &left.version, &left.kind) == (&right.group, &right.version, &right.kind)
-}
-
-/// The order in which versions are preferred: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, and
-/// then everything else by name.
-fn version_order(left: &str, right: &str) -> Ordering {
-    match (Release::of(left), Release::of(right)) {
-        (Some(left), Some(right)) => right.cmp(&left),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => left.cmp(right),
-    }
-}
-
-/// What a version's name says; greater is preferred.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Release {
-    stability: Stability,
-    major: u64,
-    minor: u64,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Stability {
-    Alpha,
-    Beta,
-    Stable,
-}
-
-impl Release {
-    fn of(version: &str) -> Option<Release> {
-        let rest = version.strip_prefix('v')?;
-        let end = rest.find(|byte: char| !byte.is_ascii_digit());
-        let (major, rest) = rest.split_at(end.unwrap_or(rest.len()));
-        let (stability, minor) = if rest.is_empty() {
-            (Stability::Stable, "0")
-        } else if let Some(minor) = rest.strip_prefix("beta") {
-            (Stability::Beta, minor)
-        } else {
-            (Stability::Alpha, rest.strip_prefix("alpha")?)
-        };
-        Some(Release {
-            stability,
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
-    }
 }
 
 fn place(kind: &Kind) -> (&str, &str, &str) {

@@ -10,6 +10,7 @@
 mod definition;
 mod read;
 mod rules;
+mod status;
 mod validate;
 
 use std::sync::Arc;
@@ -18,16 +19,23 @@ use object::{Map, Text, Value};
 use schema::structural::Structural;
 
 pub use definition::{is_established, is_served, is_terminating, kinds};
+pub(crate) use status::mark_deleting;
+pub use status::{CLEANUP_FINALIZER, begin_deletion, finish_deletion, names_accepted, status};
 
 /// What a definition says about one version of a kind, beyond what every kind has.
 #[derive(Clone, Debug)]
 pub struct Custom {
     /// The name of the definition, such as `widgets.example.com`.
     pub definition: Text,
+    /// The version and a digest of what decides the form of its objects: their records carry it,
+    /// and a record that carries another has to be given this form when it is read.
+    pub tag: Text,
     /// The schema of the version.
     pub schema: Arc<Structural>,
     /// Whether clients can reach the version.
     pub served: bool,
+    /// Whether the definition is being deleted, so that nothing new can be made.
+    pub terminating: bool,
     /// Whether objects are stored in this version.
     pub storage: bool,
     /// What the server says to whoever uses the version, if it is deprecated.

@@ -125,6 +125,8 @@ pub struct Rules {
     pub held: fn(&Map) -> bool,
     /// What else the first phase of a deletion sets on an object that is held.
     pub mark_deleting: fn(&mut Map),
+    /// Whether its objects declare other kinds.
+    pub defines_kinds: bool,
     /// Whether the values of its fields are shown to its readers only.
     pub confidential: bool,
     /// The life of an object in seconds after its last write.
@@ -171,6 +173,7 @@ impl Default for Rules {
             grace_period: |_, _| None,
             held: |_| false,
             mark_deleting: |_| {},
+            defines_kinds: false,
             confidential: false,
             ttl_seconds: None,
             selectable: &[],
@@ -215,6 +218,12 @@ impl Kind {
     /// The columns of its tables.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Whether its definition is being deleted, so that nothing new can be made.
+    pub fn is_terminating(&self) -> bool {
+        let custom = self.custom.as_ref();
+        custom.is_some_and(|custom| custom.terminating)
     }
 
     /// Whether this is a custom resource, which is stored and printed as it came.

@@ -52,13 +52,8 @@ impl Resources {
     ) -> Result<Option<Revision>, Error> {
         crate::meta::meta_mut(&mut object).remove("resourceVersion");
         let object = kind.print(object);
-        let value = self.encode(
-            kind,
-            Draft {
-                object,
-                owners: live.owners,
-            },
-        );
+        let owners = live.owners;
+        let value = self.encode(kind, Draft { object, owners }).await?;
         let change = Change::Put {
             value,
             ttl_seconds: kind.rules.ttl_seconds,

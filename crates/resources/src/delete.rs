@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use auth::User;
 use kinds::Kind;
 use object::time::Time;
 use object::{Map, Value};
@@ -15,11 +16,13 @@ use store::{Change, Expect, Record, Revision};
 use crate::actions::{check_deletable, delete_warning};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
-use crate::options::{DeleteOptions, ListOptions, Propagation};
+use crate::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 use crate::read::Listed;
 use crate::write::{Draft, Live, WrittenObject};
-use crate::{Request, Resources, kind_subject, subject};
+use crate::{Request, Resources, Warnings, kind_subject, subject};
 
+/// Objects that are deleted side by side.
+const DELETIONS_AT_A_TIME: usize = 64;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -83,7 +86,8 @@ impl Resources {
         let kind = request.kind;
         let phase = first_phase(kind, options, &live, self.now());
         let uid = meta_text(live.map(), "uid").to_owned();
-        let (mut value, mut at) = (live.record.value.clone(), live.record.revision);
+        let record = self.presented(kind, live.record.clone()).await?;
+        let (mut value, mut at) = (record.value, record.revision);
         let (marked, remains) = match phase {
             Phase::Unchanged => return Ok(Some(shown(value, Some(at), true))),
             Phase::Remove => (None, false),
@@ -92,7 +96,7 @@ impl Resources {
         };
         if let Some(object) = marked {
             let owners = live.owners;
-            value = self.encode(kind, Draft { object, owners });
+            value = self.encode(kind, Draft { object, owners }).await?;
             if options.dry_run {
                 return Ok(Some(shown(value, Some(at), true)));
             }
@@ -123,6 +127,40 @@ impl Resources {
         Ok(Some(Deleted::Gone { uid }))
     }
 
+    /// Deletes these objects, given by namespace and name, a few at a time so that they share
+    /// syncs.
+    pub(crate) async fn delete_all(
+        &self,
+        kind: &Arc<Kind>,
+        names: Vec<(String, String)>,
+        (user, write): (&User, &WriteOptions),
+    ) -> Result<(), Error> {
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::default()
+        };
+        let (options, warnings) = (&options, &Warnings::default());
+        for some in names.chunks(DELETIONS_AT_A_TIME) {
+            let deletions = some.iter().map(|(namespace, name)| async move {
+                let request = Request {
+                    kind,
+                    namespace,
+                    name,
+                    subresource: "",
+                    user,
+                    options: write,
+                    warnings,
+                };
+                match self.delete(&request, options).await {
+                    Ok(_) | Err(Error::NotFound(_)) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            });
+            futures_util::future::try_join_all(deletions).await?;
+        }
+        Ok(())
+    }
+
     async fn commit_delete(
         &self,
         kind: &Arc<Kind>,
@@ -135,7 +173,10 @@ impl Resources {
             .commit(&kind.collection, &record.name, Expect::At(at), change)
             .await;
         match committed {
-            Ok(committed) => Ok(Some(committed.revision)),
+            Ok(committed) => {
+                self.settle(kind, committed.revision).await;
+                Ok(Some(committed.revision))
+            }
             Err(store::Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(Error::from_store(error, || subject(kind, &record.name))),
         }

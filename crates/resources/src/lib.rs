@@ -10,6 +10,8 @@ mod apply;
 pub mod body;
 pub mod bootstrap;
 mod controllers;
+mod conversion;
+mod definitions;
 mod delete;
 pub mod error;
 pub mod ids;
@@ -17,6 +19,7 @@ mod meta;
 pub mod options;
 mod ownership;
 mod patch;
+mod present;
 mod read;
 pub mod record;
 mod reviews;
@@ -34,6 +37,7 @@ use kinds::{Catalogue, Kind};
 use object::Text;
 use object::time::Time;
 use store::{Clock, Store};
+use tokio::sync::watch::{Receiver, Sender};
 
 pub use actions::is_connection;
 pub use delete::Deleted;
@@ -60,6 +64,10 @@ pub struct Resources {
     roles: Arc<roles::Roles>,
     unchanged: Arc<unchanged::Unchanged>,
     server_side_apply: bool,
+    /// How far the definitions of custom kinds have taken effect.
+    definitions: Arc<definitions::Progress>,
+    /// Counts the catalogues that were served.
+    served: Arc<Sender<u64>>,
 }
 
 /// What a write is about and who asks for it.
@@ -121,6 +129,8 @@ impl Resources {
             roles: Arc::default(),
             unchanged: Arc::default(),
             server_side_apply: true,
+            definitions: Arc::default(),
+            served: Arc::new(Sender::new(0)),
         }
     }
 
@@ -155,14 +165,21 @@ impl Resources {
         self.catalogue.load_full()
     }
 
+    /// Tells when other kinds are served.
+    pub fn catalogue_changes(&self) -> Receiver<u64> {
+        self.served.subscribe()
+    }
+
     /// The kind in the form in which its objects are stored.
     pub fn stored_kind(&self, kind: &Arc<Kind>) -> Arc<Kind> {
         Arc::clone(self.catalogue.load().stored_kind(kind))
     }
 
     /// Whether objects of `kind` are stored as they are served.
+    ///
+    /// Records of custom kinds always come in the form that was asked for.
     pub fn is_stored_form(&self, kind: &Arc<Kind>) -> bool {
-        Arc::ptr_eq(self.catalogue.load().stored_kind(kind), kind)
+        kind.is_custom() || Arc::ptr_eq(self.catalogue.load().stored_kind(kind), kind)
     }
 
     /// Seconds since the start of 1970.

@@ -4,6 +4,7 @@
 //! resourceVersion / resourceVersionMatch tables of the API concepts.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -55,7 +56,7 @@ impl Resources {
     /// Reads one object. `version` bounds how old it may be.
     pub async fn get(
         &self,
-        kind: &Kind,
+        kind: &Arc<Kind>,
         namespace: &str,
         name: &str,
         version: Option<Revision>,
@@ -65,15 +66,16 @@ impl Resources {
         }
         let key = store_name(kind, namespace, name);
         let found = self.store.get(&kind.collection, &key).await;
-        found
+        let record = found
             .map_err(|error| Error::from_store(error, || subject(kind, name)))?
-            .ok_or_else(|| Error::NotFound(subject(kind, name)))
+            .ok_or_else(|| Error::NotFound(subject(kind, name)))?;
+        self.presented(kind, record).await
     }
 
     /// Lists a collection, or the part of it in `namespace`.
     pub async fn list(
         &self,
-        kind: &Kind,
+        kind: &Arc<Kind>,
         namespace: &str,
         options: &ListOptions,
     ) -> Result<Listed, Error> {
@@ -107,18 +109,20 @@ impl Resources {
             limit,
             selection: &options.selection,
         };
-        let page = self.read_page(kind, query).await;
-        page.map_err(|error| match (error, &start) {
-            (store::Error::Compacted { .. }, Some(start)) => Error::Expired {
-                message: CONTINUE_TOO_OLD.to_owned(),
-                continue_token: ContinueToken {
-                    revision: -1,
-                    start: start[prefix.len()..].into(),
-                }
-                .write(),
-            },
-            (error, _) => Error::from_store(error, Subject::default),
-        })
+        self.read_page(kind, query)
+            .await
+            .map_err(|error| match (error, &start) {
+                (PageError::Store(store::Error::Compacted { .. }), Some(start)) => Error::Expired {
+                    message: CONTINUE_TOO_OLD.to_owned(),
+                    continue_token: ContinueToken {
+                        revision: -1,
+                        start: start[prefix.len()..].into(),
+                    }
+                    .write(),
+                },
+                (PageError::Store(error), _) => Error::from_store(error, Subject::default),
+                (PageError::Present(error), _) => error,
+            })
     }
 
     async fn state_of(&self, options: &ListOptions) -> Result<State, Error> {
@@ -158,17 +162,18 @@ impl Resources {
         Ok(())
     }
 
-    async fn read_page(&self, kind: &Kind, query: Query<'_>) -> Result<Listed, store::Error> {
+    async fn read_page(&self, kind: &Arc<Kind>, query: Query<'_>) -> Result<Listed, PageError> {
         if query.selection.is_everything() {
             let page = self
                 .store
                 .range(&kind.collection, query.range(query.limit))
                 .await?;
             let Page {
-                records,
+                mut records,
                 revision,
                 remaining,
             } = page;
+            self.present(kind, &mut records).await?;
             let continue_token = match records.last() {
                 Some(last) if remaining > 0 => {
                     ContinueToken::after(&last.name[query.prefix.len()..], revision).write()
@@ -187,7 +192,7 @@ impl Resources {
     }
 
     /// Reads on in growing chunks until the page is full or the range ends.
-    async fn read_selected(&self, kind: &Kind, query: Query<'_>) -> Result<Listed, store::Error> {
+    async fn read_selected(&self, kind: &Arc<Kind>, query: Query<'_>) -> Result<Listed, PageError> {
         let mut matcher = Matcher::new(kind, query.selection);
         let mut listed = Listed {
             records: Vec::new(),
@@ -204,7 +209,8 @@ impl Resources {
                 at,
                 limit: chunk,
             };
-            let page = self.store.range(&kind.collection, range).await?;
+            let mut page = self.store.range(&kind.collection, range).await?;
+            self.present(kind, &mut page.records).await?;
             listed.revision = page.revision;
             at = Some(page.revision);
             let mut next = None;
@@ -234,6 +240,16 @@ impl Resources {
             }
         }
     }
+}
+
+/// Why a page cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum PageError {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Its objects cannot be shown in the version that is asked for.
+    #[error(transparent)]
+    Present(#[from] Error),
 }
 
 #[derive(Clone, Copy)]

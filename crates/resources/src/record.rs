@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use kinds::Kind;
-use object::{Map, Value, json};
+use object::{Map, Text, Value, json};
 use store::Revision;
 
 const FORMAT: u8 = 1;
@@ -126,15 +126,16 @@ fn write_filters(kind: &Kind, object: &Map, metadata: Option<&Map>, out: &mut Ve
         }
     }
     // A definition may change which fields of a custom resource are selectable, so those are
-    // looked up when they are asked for.
-    let selectable = if kind.is_custom() {
-        &[]
-    } else {
-        kind.rules.selectable
+    // looked up when they are asked for. In their place stands the form of the object.
+    let selected: Vec<Text> = match &kind.custom {
+        Some(custom) => vec![custom.tag.clone()],
+        None => {
+            let fields = kind.rules.selectable.iter();
+            fields.map(|field| kind.select(object, field)).collect()
+        }
     };
-    write_u16(selectable.len(), out);
-    for field in selectable {
-        let text = kind.select(object, field);
+    write_u16(selected.len(), out);
+    for text in selected {
         let length = u32::try_from(text.len()).expect("a record is far smaller");
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(text.as_bytes());
@@ -245,6 +246,12 @@ impl<'a> Stored<'a> {
             let (found, value) = (filters.text16()?, filters.text16()?);
             (found == key).then_some(value)
         })
+    }
+
+    /// The form in which an object of a custom kind was written: its version, a slash and a digest
+    /// of the schema.
+    pub fn tag(&self) -> &'a str {
+        self.selectable(0).unwrap_or_default()
     }
 
     /// The value of the selectable field at this place of the kind's list.

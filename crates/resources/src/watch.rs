@@ -13,6 +13,7 @@ use store::{Event, Range, Record, Revision, Watch};
 use crate::Resources;
 use crate::error::{Error, Subject};
 use crate::options::WatchOptions;
+use crate::present::is_presented;
 use crate::read::{Matcher, namespace_prefix};
 
 /// One thing a watcher is told.
@@ -39,10 +40,13 @@ pub enum Initial {
 
 /// A watch in progress.
 pub struct Watching {
+    resources: Resources,
     kind: Arc<Kind>,
     options: WatchOptions,
     prefix: String,
     waiting: VecDeque<Notice>,
+    /// An event that has to be presented in another version before it can be told.
+    unpresented: Option<Arc<Event>>,
     feed: Watch,
 }
 
@@ -67,7 +71,8 @@ impl Resources {
                 ..Range::default()
             };
             let page = self.store.range(&kind.collection, range).await;
-            let page = page.map_err(|error| Error::from_store(error, Subject::default))?;
+            let mut page = page.map_err(|error| Error::from_store(error, Subject::default))?;
+            self.present(kind, &mut page.records).await?;
             let mut matcher = Matcher::new(kind, &options.selection);
             let matching = page
                 .records
@@ -84,10 +89,12 @@ impl Resources {
         let feed = self.store.watch(&kind.collection, start).await;
         let feed = feed.map_err(watch_error)?;
         Ok(Watching {
+            resources: self.clone(),
             kind: Arc::clone(kind),
             options,
             prefix,
             waiting,
+            unpresented: None,
             feed,
         })
     }
@@ -100,7 +107,14 @@ impl Watching {
             if let Some(notice) = self.waiting.pop_front() {
                 return Ok(notice);
             }
-            let event = self.feed.next().await.map_err(watch_error)?;
+            let event = match self.unpresented.clone() {
+                Some(event) => event,
+                None => self.feed.next().await.map_err(watch_error)?,
+            };
+            // Whoever gives up waiting for the webhook finds the event here again.
+            self.unpresented = Some(Arc::clone(&event));
+            let event = self.resources.present_event(&self.kind, event).await?;
+            self.unpresented = None;
             if let Some(notice) = self.notice(event) {
                 return Ok(notice);
             }
@@ -113,9 +127,16 @@ impl Watching {
             if let Some(notice) = self.waiting.pop_front() {
                 return Ok(Some(notice));
             }
+            if self.unpresented.is_some() {
+                return Ok(None);
+            }
             let Some(event) = self.feed.try_next().map_err(watch_error)? else {
                 return Ok(None);
             };
+            if !is_presented(&self.kind, &event) {
+                self.unpresented = Some(event);
+                return Ok(None);
+            }
             if let Some(notice) = self.notice(event) {
                 return Ok(Some(notice));
             }

@@ -150,6 +150,14 @@ impl Resources {
         request: &Request<'_>,
         mut draft: Draft,
     ) -> Result<Written, Error> {
+        if request.kind.is_terminating() {
+            return Err(Error::Forbidden {
+                subject: subject(request.kind, request.name),
+                detail: "create not allowed while custom resource definition is terminating"
+                    .to_owned(),
+                causes: Vec::new(),
+            });
+        }
         self.admission
             .mutate(self, request, &mut draft.object, None)
             .await?;
@@ -228,13 +236,13 @@ impl Resources {
     ) -> Result<WrittenObject, Error> {
         let kind = request.kind;
         let key = store_name(kind, request.namespace, name);
-        let value = self.encode(kind, draft);
+        let value = self.encode(kind, draft).await?;
         if request.options.dry_run {
             let exists = self.store.get(&kind.collection, &key).await;
             return match exists.map_err(|error| Error::from_store(error, || subject(kind, name)))? {
                 Some(record) => Err(exists_already(kind, name, &record)),
                 None => Ok(WrittenObject::Stored {
-                    value,
+                    value: self.shown(kind, value).await?,
                     revision: None,
                 }),
             };
@@ -249,10 +257,13 @@ impl Resources {
             .commit(&kind.collection, &key, Expect::Absent, change)
             .await
         {
-            Ok(committed) => Ok(WrittenObject::Stored {
-                value,
-                revision: Some(committed.revision),
-            }),
+            Ok(committed) => {
+                self.settle(kind, committed.revision).await;
+                Ok(WrittenObject::Stored {
+                    value: self.shown(kind, value).await?,
+                    revision: Some(committed.revision),
+                })
+            }
             Err(store::Error::Conflict {
                 current: Some(record),
             }) => Err(exists_already(kind, name, &record)),
@@ -385,11 +396,11 @@ impl Resources {
             .validate(self, request, &draft.object, Some(old))
             .await?;
         let finished = is_finished(kind, &draft.object, old);
-        let value = self.encode(kind, draft);
+        let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
         if request.options.dry_run || (value == live.record.value && !finished) {
             let object = WrittenObject::Stored {
-                value,
+                value: self.shown(kind, value).await?,
                 revision: Some(revision),
             };
             return Ok(Attempt::Done(Written {
@@ -416,6 +427,7 @@ impl Resources {
             .await;
         match committed {
             Ok(committed) => {
+                self.settle(kind, committed.revision).await;
                 let revision = if finished {
                     drop(lease);
                     self.release_allocated(request, old);
@@ -425,7 +437,7 @@ impl Resources {
                     committed.revision
                 };
                 let object = WrittenObject::Stored {
-                    value,
+                    value: self.shown(kind, value).await?,
                     revision: Some(revision),
                 };
                 Ok(Attempt::Done(Written {
@@ -461,10 +473,12 @@ impl Resources {
 
     /// Reads the object that a write is about.
     pub(crate) async fn live(&self, request: &Request<'_>) -> Result<Option<Live>, Error> {
-        let record = self.stored(request).await?;
-        record
-            .map(|record| self.take_apart(request.kind, record))
-            .transpose()
+        let Some(record) = self.stored(request).await? else {
+            return Ok(None);
+        };
+        let shown = self.presented(request.kind, record.clone()).await?;
+        let live = self.take_apart(request.kind, shown)?;
+        Ok(Some(Live { record, ..live }))
     }
 
     /// The record that a write is about.
@@ -475,14 +489,10 @@ impl Resources {
         found.map_err(|error| Error::from_store(error, || subject(kind, request.name)))
     }
 
-    /// Takes a record apart, converting it to the version of `kind`.
+    /// Takes a record apart, converting it to the version of `kind`. One of a custom resource has
+    /// been presented before.
     pub(crate) fn take_apart(&self, kind: &Arc<Kind>, record: Record) -> Result<Live, Error> {
-        let damaged = || {
-            Error::Internal(format!(
-                "the record {}{} cannot be read; restore it from a backup",
-                kind.collection, record.name
-            ))
-        };
+        let damaged = || damaged(kind, &record);
         let stored = Stored::new(&record.value).map_err(|_| damaged())?;
         let tree = stored.tree(Some(record.revision)).map_err(|_| damaged())?;
         let owners = Owners::read(stored.managed_fields()).map_err(|_| damaged())?;
@@ -496,6 +506,11 @@ impl Resources {
 
     /// A stored tree as an object of `kind`.
     pub fn served_tree(&self, kind: &Arc<Kind>, mut tree: Map) -> Map {
+        if kind.is_custom() {
+            tree.insert("kind", Value::String(kind.kind.clone()));
+            tree.insert("apiVersion", Value::String(kind.api_version()));
+            return tree;
+        }
         let stored = self.stored_kind(kind);
         tree.insert("kind", Value::String(stored.kind.clone()));
         tree.insert("apiVersion", Value::String(stored.api_version()));
@@ -506,14 +521,36 @@ impl Resources {
         }
     }
 
-    pub(crate) fn encode(&self, kind: &Arc<Kind>, draft: Draft) -> Bytes {
+    /// The record of an object, in the form in which its kind is stored.
+    pub(crate) async fn encode(&self, kind: &Arc<Kind>, draft: Draft) -> Result<Bytes, Error> {
         let stored = self.stored_kind(kind);
+        let managed_fields = draft.owners.to_text(kind);
+        if kind.is_custom() && !Arc::ptr_eq(&stored, kind) {
+            let mut converted = self.convert_custom(&stored, vec![draft.object]).await?;
+            let mut object = converted.pop().unwrap_or_default();
+            stored.read_stored(&mut object);
+            return Ok(record::encode(&stored, &object, &managed_fields));
+        }
         let object = if Arc::ptr_eq(&stored, kind) {
             draft.object
         } else {
             convert(kind, &stored, draft.object)
         };
-        record::encode(&stored, &object, &draft.owners.to_text(kind))
+        Ok(record::encode(&stored, &object, &managed_fields))
+    }
+
+    /// The record of a stored value as `kind` shows it.
+    async fn shown(&self, kind: &Arc<Kind>, value: Bytes) -> Result<Bytes, Error> {
+        if !kind.is_custom() {
+            return Ok(value);
+        }
+        let record = Record {
+            name: "".into(),
+            value,
+            created: Revision(0),
+            revision: Revision(0),
+        };
+        Ok(self.presented(kind, record).await?.value)
     }
 
     /// Whether the user of a request may create what it would create.
@@ -530,6 +567,14 @@ impl Resources {
             .await?
             .map_err(refused)
     }
+}
+
+/// The error about a record that is no record.
+pub(crate) fn damaged(kind: &Kind, record: &Record) -> Error {
+    Error::Internal(format!(
+        "the record {}{} cannot be read; restore it from a backup",
+        kind.collection, record.name
+    ))
 }
 
 fn exists_already(kind: &Kind, name: &str, record: &Record) -> Error {

@@ -133,7 +133,8 @@ pub(crate) fn list(
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
     let plain = call.state.resources.is_stored_form(kind);
-    let meta = table::Meta::of_list(&listed);
+    let mut meta = table::Meta::of_list(&listed);
+    meta.bare_token = kind.is_custom() && representation.shape == Shape::Object;
     let text = match representation.shape {
         Shape::Object if plain => {
             let item_header = if kind.is_custom() {
@@ -224,7 +225,7 @@ impl table::Meta {
             write_number(revision.0, out);
             out.push(b'"');
         }
-        if !self.continue_token.is_empty() {
+        if !self.continue_token.is_empty() || self.bare_token {
             out.extend_from_slice(b",\"continue\":");
             json::write_string(&self.continue_token, out);
         }

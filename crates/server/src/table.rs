@@ -18,6 +18,8 @@ pub(crate) struct Meta {
     pub revision: Option<Revision>,
     pub continue_token: String,
     pub remaining: Option<usize>,
+    /// Whether a continue token is shown even where there is none, as lists of custom resources do.
+    pub bare_token: bool,
 }
 
 impl Meta {
@@ -33,6 +35,7 @@ impl Meta {
             revision: Some(listed.revision),
             continue_token: listed.continue_token.clone(),
             remaining: listed.remaining,
+            bare_token: false,
         }
     }
 }

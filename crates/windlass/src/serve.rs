@@ -85,11 +85,16 @@ async fn run(options: Serve) -> Result<(), Failure> {
         let certificate = credentials.authority().to_owned();
         tokio::spawn(resources.clone().run_controllers(certificate))
     });
+    let (known, definitions_known) = tokio::sync::oneshot::channel();
+    let definitions = tokio::spawn(resources.clone().run_definitions(known));
+    // It answers as soon as the stored definitions are served; if it is gone, none is.
+    let _ = definitions_known.await;
     server.set_ready();
     let running = tokio::spawn(server.run(stop_signal()?));
     greet(address, &options.data, new, &kubeconfig);
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
+    definitions.abort();
     if let Some(controllers) = controllers {
         controllers.abort();
     }

@@ -574,26 +574,3 @@ fn published_fields() -> impl Iterator<Item = &'static str> {
         published && line.starts_with('\t')
     })
 }
-
-#[test]
-fn which_version_of_a_custom_group_is_preferred() {
-    let order = [
-        "v10",
-        "v2",
-        "v1",
-        "v11beta2",
-        "v10beta3",
-        "v3beta1",
-        "v12alpha1",
-        "v11alpha2",
-        "foo1",
-        "foo10",
-    ];
-    for pair in order.windows(2) {
-        assert_eq!(
-            super::version_order(pair[0], pair[1]),
-            std::cmp::Ordering::Less,
-            "{pair:?}"
-        );
-    }
-}

@@ -69,7 +69,7 @@ pub fn is_terminating(definition: &Map) -> bool {
     has_condition(definition, "Terminating")
 }
 
-fn has_condition(definition: &Map, kind: &str) -> bool {
+pub(super) fn has_condition(definition: &Map, kind: &str) -> bool {
     let conditions = definition.object_or_empty("status").list("conditions");
     maps(conditions)
         .any(|(_, condition)| condition.text("type") == kind && condition.text("status") == "True")
@@ -141,8 +141,10 @@ impl Shared<'_> {
                 .object_or_empty("metadata")
                 .text("name")
                 .into(),
+            tag: tag(version),
             schema: Arc::new(schema),
             served: version.flag("served"),
+            terminating: is_terminating(self.definition),
             storage: version.flag("storage"),
             deprecation,
             status: subresources.has("status"),
@@ -177,6 +179,18 @@ impl Shared<'_> {
             None => text,
         }
     }
+}
+
+/// The version's name and a digest (64-bit FNV-1a) of its schema and selectable fields.
+fn tag(version: &Map) -> Text {
+    let mut text = Vec::new();
+    for part in ["schema", "selectableFields"] {
+        object::json::write(version.get(part).unwrap_or(&Value::Null), &mut text);
+    }
+    let digest = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
+        (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{}/{digest:016x}", version.text("name")).into()
 }
 
 /// The type of metadata in the built-in catalogue.

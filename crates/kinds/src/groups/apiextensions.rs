@@ -21,6 +21,15 @@ pub(super) fn rules(kind: &str) -> Rules {
             generation: Generation::Spec,
             unconditional_update: false,
             reset_fields: status_or_spec,
+            defines_kinds: true,
+            // Until it is marked, a definition is held by the objects that it may have.
+            held: |definition| {
+                let metadata = definition
+                    .get("metadata")
+                    .and_then(object::Value::as_object);
+                metadata.is_none_or(|metadata| !metadata.contains_key("deletionTimestamp"))
+            },
+            mark_deleting: crate::custom::mark_deleting,
             ..Rules::default()
         },
         _ => Rules::default(),
