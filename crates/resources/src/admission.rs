@@ -1,12 +1,12 @@
 //! The admission chain: what may change or refuse a write between the merge and the commit.
 //!
-//! Plugins run in the order in which [`Chain`] calls them, and each can be switched off by its
-//! upstream name.
+//! Plugins run in the order in which [`Chain`] calls them; `plugins.rs` lists all of them.
 
 mod default_classes;
 mod escalation;
 mod lookup;
 mod nodes;
+mod plugins;
 mod priority;
 mod protection;
 mod service_account;
@@ -21,62 +21,13 @@ use crate::record::Stored;
 use crate::{Request, Resources, subject};
 
 pub(crate) use lookup::Place;
+use plugins::Plugin;
+pub use plugins::{Chain, ChainError};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// A plugin of the chain, in upstream's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plugin {
-    NamespaceLifecycle,
-    ServiceAccount,
-    TaintNodesByCondition,
-    Priority,
-    DefaultTolerationSeconds,
-    DefaultStorageClass,
-    StorageObjectInUseProtection,
-    DefaultIngressClass,
-}
-
-/// The plugins that are switched on.
-#[derive(Clone, Debug)]
-pub struct Chain {
-    /// One flag a plugin, in the order of [`Chain::PLUGINS`].
-    on: [bool; Chain::PLUGINS.len()],
-}
-
-impl Default for Chain {
-    fn default() -> Chain {
-        Chain::without(&[])
-    }
-}
-
 impl Chain {
-    /// The names of all plugins.
-    pub const PLUGINS: &[&str] = &[
-        "NamespaceLifecycle",
-        "ServiceAccount",
-        "TaintNodesByCondition",
-        "Priority",
-        "DefaultTolerationSeconds",
-        "DefaultStorageClass",
-        "StorageObjectInUseProtection",
-        "DefaultIngressClass",
-    ];
-
-    /// Every plugin but these.
-    pub fn without(disabled: &[String]) -> Chain {
-        let mut on = [true; Chain::PLUGINS.len()];
-        for (flag, name) in on.iter_mut().zip(Chain::PLUGINS) {
-            *flag = !disabled.iter().any(|disabled| disabled == name);
-        }
-        Chain { on }
-    }
-
-    fn has(&self, plugin: Plugin) -> bool {
-        self.on[plugin as usize]
-    }
-
     /// Plugins that may change the object; `old` is the stored one when it is an update.
     pub(crate) async fn mutate(
         &self,

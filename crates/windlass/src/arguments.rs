@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use resources::admission::Chain;
 use tracing::level_filters::LevelFilter;
 
 /// A Kubernetes-compatible API server with Server-Side Apply at its heart.
@@ -86,6 +87,17 @@ pub(crate) struct Serve {
         value_name = "LIST|none"
     )]
     pub controllers: Vec<String>,
+    /// Admission plugins to switch on beside those that are on by default.
+    ///
+    /// Names as upstream spells them, separated by commas.
+    #[arg(
+        long,
+        env = "WINDLASS_ENABLE_ADMISSION_PLUGINS",
+        value_parser = plugin,
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
+    pub enable_admission_plugins: Vec<String>,
     /// Admission plugins to switch off.
     ///
     /// Names as upstream spells them, separated by commas. Upstream's plugins that do not exist
@@ -180,54 +192,9 @@ fn controller(text: &str) -> Result<String, String> {
     }
 }
 
-/// The admission plugins of v1.36.
-const PLUGINS: [&str; 36] = [
-    "AlwaysAdmit",
-    "AlwaysDeny",
-    "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
-    "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
-    "DefaultStorageClass",
-    "DefaultTolerationSeconds",
-    "DenyServiceExternalIPs",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "ImagePolicyWebhook",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision",
-    "NamespaceExists",
-    "NamespaceLifecycle",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "PodNodeSelector",
-    "PodSecurity",
-    "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "Priority",
-    "ResourceQuota",
-    "RuntimeClass",
-    "ServiceAccount",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-];
-
 fn plugin(text: &str) -> Result<String, String> {
-    if PLUGINS.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "there is no admission plugin {text}; known are: {}",
-        PLUGINS.join(", ")
-    ))
+    Chain::check_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 fn gate(text: &str) -> Result<(String, bool), String> {

@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Certificates(String),
     #[error("{0}")]
     Refused(String),
+    #[error("{0}")]
+    Plugins(#[from] resources::admission::ChainError),
     #[error("{} is damaged", path.display())]
     Damaged { path: PathBuf },
     #[error("cannot start: {0}")]
@@ -79,6 +81,9 @@ impl Failure {
                  changes then, and so do the kubeconfigs that trust it"
                     .to_owned(),
             ),
+            Failure::Plugins(_) => {
+                Some("change --enable-admission-plugins or --disable-admission-plugins".to_owned())
+            }
             Failure::Damaged { .. } => Some(
                 "keep the directory as it is, and make a new one of your last backup with \
                  `windlass restore FILE --data DIR`"

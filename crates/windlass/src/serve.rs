@@ -64,7 +64,10 @@ async fn run(options: Serve) -> Result<(), Failure> {
     // Making keys and making objects both wait for the disk; they may wait together.
     let data = options.data.clone();
     let making = tokio::task::spawn_blocking(move || make_credentials(&data, address));
-    let chain = Chain::without(&options.disable_admission_plugins);
+    let chain = Chain::new(
+        &options.enable_admission_plugins,
+        &options.disable_admission_plugins,
+    )?;
     let resources = Resources::new(store.clone(), clock, chain)
         .with_server_side_apply(options.server_side_apply());
     resources.bootstrap(address).await?;
