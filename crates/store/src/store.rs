@@ -152,6 +152,24 @@ impl Store {
         self.view().visible()
     }
 
+    /// Waits until something newer than a revision can be seen, in whichever collection.
+    pub async fn newer_than(&self, revision: Revision) -> Result<Revision, Error> {
+        loop {
+            let published = self.view().published.notified();
+            tokio::pin!(published);
+            // Listen before looking: what is published in between must not be slept through.
+            published.as_mut().enable();
+            if self.view().is_closed() {
+                return Err(Error::Closed);
+            }
+            let visible = self.revision();
+            if visible > revision {
+                return Ok(visible);
+            }
+            published.await;
+        }
+    }
+
     /// The oldest revision that can be read; older ones are refused with [`Error::Compacted`].
     pub fn compacted(&self) -> Revision {
         self.view().compacted()

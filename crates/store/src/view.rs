@@ -169,6 +169,8 @@ pub(crate) struct View {
     visible: AtomicU64,
     compacted: AtomicU64,
     closed: AtomicBool,
+    /// Told of every new visible revision.
+    pub(crate) published: Notify,
 }
 
 impl View {
@@ -193,6 +195,7 @@ impl View {
     /// Wakes all watchers for the last time.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.published.notify_waiters();
         for collection in self.all() {
             collection.changed.notify_waiters();
         }
@@ -254,6 +257,7 @@ impl View {
         for collection in changed {
             collection.changed.notify_waiters();
         }
+        self.published.notify_waiters();
     }
 
     /// Drops the oldest commit of a collection from memory.
