@@ -8,6 +8,8 @@
 use std::sync::Arc;
 
 use auth::User;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use kinds::Kind;
 use object::time::Time;
 use object::{Map, Value};
@@ -21,7 +23,7 @@ use crate::read::Listed;
 use crate::write::{Draft, Live, WrittenObject};
 use crate::{Request, Resources, Warnings, kind_subject, subject};
 
-/// Objects that are deleted side by side.
+/// Objects of a collection that are deleted side by side, so that they share syncs.
 const DELETIONS_AT_A_TIME: usize = 64;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -190,19 +192,39 @@ impl Resources {
         options: &DeleteOptions,
     ) -> Result<Listed, Error> {
         let listed = self.list(request.kind, request.namespace, list).await?;
-        for record in &listed.records {
-            let (namespace, name) = record.name.rsplit_once('/').unwrap_or(("", &record.name));
-            let one = Request {
-                namespace,
-                name,
-                ..*request
-            };
-            match self.delete(&one, options).await {
-                Ok(_) | Err(Error::NotFound(_)) => {}
-                Err(error) => return Err(error),
+        let mut records = listed.records.iter();
+        let mut under_way = FuturesOrdered::new();
+        loop {
+            while under_way.len() < DELETIONS_AT_A_TIME
+                && let Some(record) = records.next()
+            {
+                under_way.push_back(self.delete_listed(request, options, record));
+            }
+            match under_way.next().await {
+                Some(deleted) => deleted?,
+                None => break,
             }
         }
+        drop(under_way);
         Ok(listed)
+    }
+
+    async fn delete_listed(
+        &self,
+        request: &Request<'_>,
+        options: &DeleteOptions,
+        record: &Record,
+    ) -> Result<(), Error> {
+        let (namespace, name) = record.name.rsplit_once('/').unwrap_or(("", &record.name));
+        let one = Request {
+            namespace,
+            name,
+            ..*request
+        };
+        match self.delete(&one, options).await {
+            Ok(_) | Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
