@@ -94,6 +94,12 @@ impl Catalogue {
         }
     }
 
+    /// Every collection once: the form in which its objects are stored, served or not.
+    pub fn stored_forms(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        let all = self.kinds.iter().chain(&self.unserved);
+        all.filter(|kind| Arc::ptr_eq(self.stored_kind(kind), kind))
+    }
+
     /// Every form of the objects of a collection, served or not.
     pub fn forms(&self, collection: &str) -> impl Iterator<Item = &Arc<Kind>> {
         let all = self.kinds.iter().chain(&self.unserved);

@@ -40,6 +40,7 @@ use store::{Clock, Store};
 use tokio::sync::watch::{Receiver, Sender};
 
 pub use actions::is_connection;
+pub use controllers::Controller;
 pub use delete::Deleted;
 pub use error::Error;
 use error::Subject;

@@ -180,6 +180,33 @@ impl<'a> Stored<'a> {
         self.flags & DELETING != 0
     }
 
+    /// The object's uid; it is the last thing before the version.
+    pub fn uid(&self) -> &'a str {
+        let head = self.head.strip_suffix(VERSION_KEY).unwrap_or_default();
+        let head = head.strip_suffix(b"\"").unwrap_or_default();
+        let start = head.iter().rposition(|byte| *byte == b'"');
+        start
+            .and_then(|start| std::str::from_utf8(&head[start + 1..]).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether the object names owners.
+    ///
+    /// No label and no annotation looks like the list that is searched for: their values are text.
+    pub fn has_owners(&self) -> bool {
+        const OWNERS: &[u8] = b",\"ownerReferences\":[";
+        self.middle.windows(OWNERS.len()).any(|text| text == OWNERS)
+    }
+
+    /// The metadata that follows the version: times, labels, annotations, owners, finalizers.
+    pub fn metadata(&self) -> Result<Map, NotARecord> {
+        let text = [b"{\"resourceVersion\":\"", self.middle, b"}"].concat();
+        match json::parse(&text) {
+            Ok(Value::Object(metadata)) => Ok(metadata),
+            _ => Err(NotARecord),
+        }
+    }
+
     /// How many bytes [`Stored::write_item`] adds.
     pub fn item_len(&self, revision: Revision) -> usize {
         let digits = revision.0.checked_ilog10().unwrap_or(0) as usize + 1;

@@ -33,11 +33,12 @@ pub(crate) async fn server() -> Resources {
     server_without(&["ServiceAccount"]).await
 }
 
-/// A request in the namespace `default`.
+/// A request, in the namespace `default` unless another is named.
 pub(crate) struct Ask<'a> {
     pub(crate) resources: &'a Resources,
     pub(crate) group: &'a str,
     pub(crate) resource: &'a str,
+    pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) subresource: &'a str,
     pub(crate) user: User,
@@ -53,6 +54,7 @@ impl<'a> Ask<'a> {
             resources,
             group,
             resource,
+            namespace: "default",
             name: "",
             subresource: "",
             user,
@@ -63,6 +65,10 @@ impl<'a> Ask<'a> {
 
     pub(crate) fn named(self, name: &'a str) -> Ask<'a> {
         Ask { name, ..self }
+    }
+
+    pub(crate) fn within(self, namespace: &'a str) -> Ask<'a> {
+        Ask { namespace, ..self }
     }
 
     pub(crate) fn under(self, subresource: &'a str) -> Ask<'a> {
@@ -108,10 +114,14 @@ impl<'a> Ask<'a> {
     }
 
     pub(crate) async fn delete(&self) -> Result<Deleted, Error> {
+        self.delete_with(DeleteOptions::default()).await
+    }
+
+    pub(crate) async fn delete_with(&self, delete: DeleteOptions) -> Result<Deleted, Error> {
         let options = self.options();
         let delete = DeleteOptions {
             dry_run: self.dry_run,
-            ..DeleteOptions::default()
+            ..delete
         };
         self.resources
             .delete(&self.request(&options), &delete)
@@ -138,7 +148,7 @@ impl<'a> Ask<'a> {
         let kind = kind.expect("the kind is built in");
         Request {
             kind,
-            namespace: if kind.namespaced { "default" } else { "" },
+            namespace: if kind.namespaced { self.namespace } else { "" },
             name: self.name,
             subresource: self.subresource,
             user: &self.user,

@@ -7,6 +7,7 @@ extern crate windlass_resources as resources;
 mod actions;
 mod admission;
 mod allocate;
+mod controllers;
 mod fixture;
 mod reviews;
 mod roles;

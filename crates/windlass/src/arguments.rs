@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use resources::Controller;
 use resources::admission::Chain;
 use tracing::level_filters::LevelFilter;
 
@@ -75,9 +76,13 @@ pub(crate) struct Serve {
     pub history_bytes: u64,
     /// Which controllers to run inside, or `none`.
     ///
-    /// `*` runs all: namespaces are emptied and removed when they are deleted, and each has its
-    /// default service account and the certificate of the API server. With `none` a real
-    /// kube-controller-manager does this work.
+    /// Names are separated by commas; `*` stands for all, `-NAME` takes one away.
+    /// namespace-controller empties namespaces that are deleted; garbage-collector-controller
+    /// collects dependents whose owners are gone; clusterrole-aggregation-controller fills
+    /// aggregated cluster roles; serviceaccount-controller and
+    /// root-ca-certificate-publisher-controller give each namespace its default service account
+    /// and the certificate of the API server. With `none` a real kube-controller-manager does this
+    /// work.
     #[arg(
         long,
         env = "WINDLASS_CONTROLLERS",
@@ -127,9 +132,15 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// Whether the controllers inside run.
-    pub(crate) fn runs_controllers(&self) -> bool {
-        !self.controllers.iter().any(|name| name == "none")
+    /// The controllers that run inside.
+    pub(crate) fn controllers(&self) -> Vec<Controller> {
+        let named = |name: &str| self.controllers.iter().any(|it| it == name);
+        let runs = |controller: &Controller| {
+            let name = controller.name();
+            (named("*") || named(name)) && !named(&format!("-{name}"))
+        };
+        let all = Controller::ALL.into_iter();
+        all.filter(|it| runs(it) && !named("none")).collect()
     }
 
     /// Whether server-side apply is switched on.
@@ -184,12 +195,15 @@ pub(crate) struct Check {
 }
 
 fn controller(text: &str) -> Result<String, String> {
-    match text {
-        "*" | "none" => Ok(text.to_owned()),
-        _ => Err(format!(
-            "there is no controller {text}; write * for all, or none"
-        )),
+    let names = Controller::ALL.map(Controller::name);
+    let name = text.strip_prefix('-').unwrap_or(text);
+    if matches!(text, "*" | "none") || names.contains(&name) {
+        return Ok(text.to_owned());
     }
+    Err(format!(
+        "there is no controller {name}; write * for all, none, or some of: {}",
+        names.join(", ")
+    ))
 }
 
 fn plugin(text: &str) -> Result<String, String> {
@@ -270,6 +284,24 @@ mod tests {
                 Some(env.as_str())
             );
         }
+    }
+
+    #[test]
+    fn which_controllers_run() {
+        let run = |list: &str| {
+            let arguments = Arguments::try_parse_from(["windlass", "--controllers", list]);
+            let Command::Serve(serve) = arguments?.command() else {
+                unreachable!("serving is the default")
+            };
+            Ok::<_, clap::Error>(serve.controllers())
+        };
+        assert_eq!(run("*").unwrap(), Controller::ALL);
+        assert_eq!(run("none").unwrap(), []);
+        let one = run("namespace-controller").unwrap();
+        assert_eq!(one, [Controller::Namespace]);
+        let but_one = run("*,-namespace-controller").unwrap();
+        assert_eq!(but_one.len(), Controller::ALL.len() - 1);
+        assert!(run("namespaces").is_err());
     }
 
     #[test]

@@ -84,9 +84,10 @@ async fn run(options: Serve) -> Result<(), Failure> {
     )
     .map_err(Failure::Runtime)?;
     control::listen(&options.data, store.clone()).await?;
-    let controllers = options.runs_controllers().then(|| {
+    let which = options.controllers();
+    let controllers = (!which.is_empty()).then(|| {
         let certificate = credentials.authority().to_owned();
-        tokio::spawn(resources.clone().run_controllers(certificate))
+        tokio::spawn(resources.clone().run_controllers(which, certificate))
     });
     let (known, definitions_known) = tokio::sync::oneshot::channel();
     let definitions = tokio::spawn(resources.clone().run_definitions(known));

@@ -1,33 +1,43 @@
-//! Small controllers for a server without a kube-controller-manager.
+//! What each namespace needs: its default account, the certificate of the API, and its end.
 //!
-//! A namespace that lives has a service account `default` and the certificate of the API server; a
-//! namespace that is being deleted is emptied and then let go. They write through the same path as
-//! everyone else. One task does all of it, namespace by namespace.
+//! A namespace that is being deleted is emptied and then let go; its status says what remains.
+//! Contract: upstream's `pkg/controller/namespace/deletion`. One task does all of it, namespace by
+//! namespace.
+
+mod conditions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::User;
 use kinds::{Catalogue, Kind};
-use object::{Value, json, value};
-use store::Range;
+use object::{Map, Value, json, value};
+use store::{Range, Record};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
+use self::conditions::Remains;
+use super::{AGAIN_FIRST, AGAIN_LAST, Identity, MANAGER, WRITES_AT_A_TIME, again_and_again};
 use crate::body::{Body, Media};
 use crate::error::Error;
-use crate::options::{DeleteOptions, Propagation, WriteOptions};
+use crate::options::{DeleteOptions, Propagation};
 use crate::record::Stored;
-use crate::write::Draft;
-use crate::{Request, Resources, Warnings};
+use crate::{Resources, Warnings};
 
-/// Objects of a namespace that are deleted side by side, so that they share syncs.
-const DELETIONS_AT_A_TIME: usize = 64;
-/// A namespace that is not done is looked at again after this long, then after longer.
-const AGAIN_FIRST: Duration = Duration::from_millis(50);
-const AGAIN_LAST: Duration = Duration::from_secs(5);
+/// The hold that the server has on each namespace.
+const FINALIZER: &str = "kubernetes";
+
+/// Which work to do.
+#[derive(Clone)]
+pub(super) struct Tasks {
+    /// Empty namespaces that are deleted.
+    pub empty: bool,
+    /// Make the default account.
+    pub account: bool,
+    /// The certificate to publish.
+    pub certificate: Option<String>,
+}
 
 /// What a namespace needs from its controllers.
 struct Namespaces {
@@ -35,9 +45,8 @@ struct Namespaces {
     kind: Arc<Kind>,
     accounts: Arc<Kind>,
     config_maps: Arc<Kind>,
-    certificate: String,
-    user: User,
-    options: WriteOptions,
+    tasks: Tasks,
+    identity: Identity,
 }
 
 /// What is left to do about a namespace.
@@ -47,41 +56,28 @@ enum Progress {
     Again,
 }
 
-impl Resources {
-    /// Tends namespaces until the task is dropped; `certificate` is that of the API's authority.
-    pub async fn run_controllers(self, certificate: String) {
-        let kind = |resource| {
-            Catalogue::builtin()
-                .resource("", "v1", resource)
-                .map(Arc::clone)
-        };
-        let (Some(namespaces), Some(accounts), Some(config_maps)) = (
-            kind("namespaces"),
-            kind("serviceaccounts"),
-            kind("configmaps"),
-        ) else {
-            return warn!("controllers do not run: their kinds are not served");
-        };
-        let controller = Namespaces {
-            kind: namespaces,
-            accounts,
-            config_maps,
-            certificate,
-            user: User::server(),
-            options: WriteOptions {
-                manager: "kube-controller-manager".into(),
-                ..WriteOptions::default()
-            },
-            resources: self,
-        };
-        loop {
-            // It ends when it fell behind the history: then everything is looked at again.
-            if let Err(error) = controller.run().await {
-                debug!(%error, "controllers start over");
-            }
-            tokio::time::sleep(AGAIN_FIRST).await;
-        }
-    }
+/// Tends namespaces until the store is closed.
+pub(super) async fn run(resources: Resources, tasks: Tasks) {
+    let kind = |resource| {
+        let found = Catalogue::builtin().resource("", "v1", resource);
+        found.map(Arc::clone)
+    };
+    let (Some(namespaces), Some(accounts), Some(config_maps)) = (
+        kind("namespaces"),
+        kind("serviceaccounts"),
+        kind("configmaps"),
+    ) else {
+        return warn!("namespaces are not tended: their kinds are not served");
+    };
+    let namespaces = Namespaces {
+        kind: namespaces,
+        accounts,
+        config_maps,
+        tasks,
+        identity: Identity::new(MANAGER),
+        resources: resources.clone(),
+    };
+    again_and_again("namespace-controller", || namespaces.run()).await;
 }
 
 impl Namespaces {
@@ -97,18 +93,33 @@ impl Namespaces {
         let mut accounts = store
             .watch(&self.accounts.collection, page.revision)
             .await?;
+        let mut config_maps = store
+            .watch(&self.config_maps.collection, page.revision)
+            .await?;
         loop {
             let next = due.iter().min_by_key(|(_, (when, _))| *when);
             let next = next.map(|(name, (when, wait))| (name.clone(), *when, *wait));
             let wake = next.as_ref().map_or(Instant::now(), |(_, when, _)| *when);
             tokio::select! {
                 event = namespaces.next() => {
-                    let name = event?.record.name.to_string();
-                    due.insert(name, (Instant::now(), AGAIN_FIRST));
+                    let event = event?;
+                    // What remains in a namespace changes its status, which is no news.
+                    if event.previous.is_none() || !is_deleting(&event.previous) {
+                        let name = event.record.name.to_string();
+                        due.insert(name, (Instant::now(), AGAIN_FIRST));
+                    }
                 }
                 event = accounts.next() => {
                     let event = event?;
                     if let (true, Some((namespace, _))) =
+                        (event.deleted, event.record.name.split_once('/'))
+                    {
+                        due.insert(namespace.to_owned(), (Instant::now(), AGAIN_FIRST));
+                    }
+                }
+                event = config_maps.next() => {
+                    let event = event?;
+                    if let (true, Some((namespace, CERTIFICATE_NAME))) =
                         (event.deleted, event.record.name.split_once('/'))
                     {
                         due.insert(namespace.to_owned(), (Instant::now(), AGAIN_FIRST));
@@ -139,39 +150,29 @@ impl Namespaces {
             Err(Error::NotFound(_)) => return Ok(Progress::Done),
             other => other?,
         };
-        let deleting = Stored::new(&record.value).is_ok_and(|stored| stored.is_deleting());
-        if deleting {
-            return self.empty(namespace).await;
+        match (is_deleting(&Some(record)), self.tasks.empty) {
+            (true, true) => return self.empty(namespace).await,
+            (true, false) => return Ok(Progress::Done),
+            (false, _) => {}
         }
-        let account = value!({"metadata": {"name": "default"}});
-        self.make(&self.accounts, namespace, "default", account)
-            .await?;
-        let name = "kube-root-ca.crt";
-        let certificate = value!({
-            "metadata": {"name": name},
-            "data": {"ca.crt": (self.certificate.as_str())},
-        });
-        self.make(&self.config_maps, namespace, name, certificate)
-            .await?;
+        if self.tasks.account {
+            let account = value!({"metadata": {"name": "default"}});
+            self.make(&self.accounts, namespace, "default", account)
+                .await?;
+        }
+        if let Some(certificate) = &self.tasks.certificate {
+            let name = CERTIFICATE_NAME;
+            let certificate = value!({
+                "metadata": {
+                    "name": name,
+                    "annotations": {"kubernetes.io/description": CERTIFICATE_NOTE},
+                },
+                "data": {"ca.crt": (certificate.as_str())},
+            });
+            self.make(&self.config_maps, namespace, name, certificate)
+                .await?;
+        }
         Ok(Progress::Done)
-    }
-
-    fn request<'a>(
-        &'a self,
-        kind: &'a Arc<Kind>,
-        namespace: &'a str,
-        name: &'a str,
-        warnings: &'a Warnings,
-    ) -> Request<'a> {
-        Request {
-            kind,
-            namespace,
-            name,
-            subresource: "",
-            user: &self.user,
-            options: &self.options,
-            warnings,
-        }
     }
 
     async fn make(
@@ -189,8 +190,8 @@ impl Namespaces {
             media: Media::Json,
             bytes: json::to_vec(&object).into(),
         };
-        let warnings = Warnings::default();
-        let request = self.request(kind, namespace, "", &warnings);
+        let (warnings, parent) = (Warnings::default(), format!("{namespace}/"));
+        let request = self.identity.request(kind, &parent, &warnings);
         match self.resources.create(&request, &body).await {
             Ok(_) | Err(Error::AlreadyExists(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -198,99 +199,139 @@ impl Namespaces {
     }
 
     /// Deletes what is in a namespace, and lets the namespace go once nothing is.
+    ///
+    /// Pods go first: what they may still use stays until they are gone.
     async fn empty(&self, namespace: &str) -> Result<Progress, Error> {
-        let prefix = format!("{namespace}/");
-        let mut left = 0;
-        for kind in self.deletable() {
-            let range = Range {
-                prefix: &prefix,
-                ..Range::default()
-            };
-            let page = self.resources.store.range(&kind.collection, range).await;
-            let page = page.map_err(|error| Error::from_store(error, Default::default))?;
-            for records in page.records.chunks(DELETIONS_AT_A_TIME) {
-                let names = records
-                    .iter()
-                    .map(|record| record.name[prefix.len()..].to_owned());
-                self.delete_all(&kind, namespace, names).await?;
-            }
-            left += self.resources.store.count(&kind.collection, &prefix).await;
+        let kinds = self.resources.deletable_kinds();
+        let is_pod = |kind: &&Arc<Kind>| kind.group.is_empty() && kind.resource == "pods";
+        let (pods, others): (Vec<_>, Vec<_>) = kinds
+            .iter()
+            .filter(|kind| kind.namespaced)
+            .partition(|kind| is_pod(kind));
+        let mut remains = Remains::default();
+        for kind in pods {
+            self.empty_of(kind, namespace, &mut remains).await;
         }
-        if left > 0 {
+        if remains.is_nothing() {
+            for kind in others {
+                self.empty_of(kind, namespace, &mut remains).await;
+            }
+        }
+        self.report(namespace, &remains).await?;
+        if !remains.is_nothing() {
             return Ok(Progress::Again);
         }
         self.finalize(namespace).await
     }
 
-    /// Every namespaced kind once, in the form that is stored.
-    fn deletable(&self) -> Vec<Arc<Kind>> {
-        let stored = |kind: &&Arc<Kind>| {
-            kind.namespaced
-                && kind.verbs.iter().any(|verb| verb == "delete")
-                && self.resources.is_stored_form(kind)
-        };
-        let catalogue = self.resources.catalogue();
-        catalogue
-            .kinds()
-            .iter()
-            .filter(stored)
-            .map(Arc::clone)
-            .collect()
+    /// Deletes the objects of one kind, and notes what is left of them.
+    async fn empty_of(&self, kind: &Arc<Kind>, namespace: &str, remains: &mut Remains) {
+        let prefix = format!("{namespace}/");
+        let deleted = self.delete_all(kind, &prefix).await;
+        if let Err(error) = &deleted {
+            remains.failed(error.to_string());
+        }
+        match self.contents(kind, &prefix).await {
+            Ok(records) if records.is_empty() => {}
+            Ok(records) => {
+                let held = remains.add(kind, &records);
+                if !held && deleted.is_ok() {
+                    remains.failed(format!(
+                        "unexpected items still remain in namespace: {namespace} for gvr: {}/{}, \
+                         Resource={}",
+                        kind.group, kind.version, kind.resource
+                    ));
+                }
+            }
+            Err(error) => remains.failed(error.to_string()),
+        }
     }
 
-    async fn delete_all(
-        &self,
-        kind: &Arc<Kind>,
-        namespace: &str,
-        names: impl Iterator<Item = String>,
-    ) -> Result<(), Error> {
+    async fn contents(&self, kind: &Kind, prefix: &str) -> Result<Vec<Record>, Error> {
+        let range = Range {
+            prefix,
+            ..Range::default()
+        };
+        let page = self.resources.store.range(&kind.collection, range).await;
+        page.map(|page| page.records)
+            .map_err(|error| Error::from_store(error, Default::default))
+    }
+
+    async fn delete_all(&self, kind: &Arc<Kind>, prefix: &str) -> Result<(), Error> {
         let mut tasks = JoinSet::new();
-        for name in names {
+        let mut outcome = Ok(());
+        for record in self.contents(kind, prefix).await? {
+            while tasks.len() >= WRITES_AT_A_TIME {
+                outcome = join_one(&mut tasks).await.and(outcome);
+            }
             let (resources, kind) = (self.resources.clone(), Arc::clone(kind));
-            let (namespace, user) = (namespace.to_owned(), self.user.clone());
-            let write = self.options.clone();
+            let identity = self.identity.clone();
             tasks.spawn(async move {
                 let options = DeleteOptions {
                     propagation: Some(Propagation::Background),
                     ..DeleteOptions::default()
                 };
-                let request = Request {
-                    kind: &kind,
-                    namespace: &namespace,
-                    name: &name,
-                    subresource: "",
-                    user: &user,
-                    options: &write,
-                    warnings: &Warnings::default(),
-                };
+                let warnings = Warnings::default();
+                let request = identity.request(&kind, &record.name, &warnings);
                 match resources.delete(&request, &options).await {
                     Ok(_) | Err(Error::NotFound(_)) => Ok(()),
                     Err(error) => Err(error),
                 }
             });
         }
-        while let Some(done) = tasks.join_next().await {
-            done.map_err(|error| Error::Internal(error.to_string()))??;
+        while !tasks.is_empty() {
+            outcome = join_one(&mut tasks).await.and(outcome);
         }
-        Ok(())
+        outcome
+    }
+
+    /// Writes into the status of a namespace what keeps it.
+    async fn report(&self, namespace: &str, remains: &Remains) -> Result<(), Error> {
+        let (warnings, now) = (Warnings::default(), self.resources.now_text());
+        let mut request = self.identity.request(&self.kind, namespace, &warnings);
+        request.subresource = "status";
+        let change = |object: &mut Map| remains.write(object.object_at("status"), &now);
+        self.resources.edit(&request, change).await
     }
 
     /// Takes the last hold off an empty namespace.
     async fn finalize(&self, namespace: &str) -> Result<Progress, Error> {
         let warnings = Warnings::default();
-        let mut request = self.request(&self.kind, "", namespace, &warnings);
+        let mut request = self.identity.request(&self.kind, namespace, &warnings);
         request.subresource = "finalize";
-        let Some(live) = self.resources.live(&request).await? else {
-            return Ok(Progress::Done);
+        let change = |object: &mut Map| {
+            let spec = object.object_at("spec");
+            let finalizers = spec.get_mut("finalizers").and_then(Value::as_array_mut);
+            let Some(finalizers) = finalizers else {
+                return false;
+            };
+            let before = finalizers.len();
+            finalizers.retain(|finalizer| finalizer.as_str() != Some(FINALIZER));
+            finalizers.len() < before
         };
-        let mut object = live.map().clone();
-        object.object_at("spec").remove("finalizers");
-        let owners = live.owners.clone();
-        let finished = self
-            .resources
-            .finish_update(&request, &live, Draft { object, owners });
-        finished.await?;
+        self.resources.edit(&request, change).await?;
         // Finalizers of its own may still hold it; whoever removes them ends it.
         Ok(Progress::Done)
     }
+}
+
+/// Where pods look for the certificate of the API.
+const CERTIFICATE_NAME: &str = "kube-root-ca.crt";
+const CERTIFICATE_NOTE: &str = "Contains a CA bundle that can be used to verify the kube-apiserver \
+     when using internal endpoints such as the internal service IP or \
+     kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
+     clusters.";
+
+async fn join_one(tasks: &mut JoinSet<Result<(), Error>>) -> Result<(), Error> {
+    match tasks.join_next().await {
+        None => Ok(()),
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => Err(Error::Internal(error.to_string())),
+    }
+}
+
+fn is_deleting(record: &Option<Record>) -> bool {
+    record
+        .as_ref()
+        .is_some_and(|record| Stored::new(&record.value).is_ok_and(|stored| stored.is_deleting()))
 }
