@@ -33,7 +33,7 @@ use crate::store::Options;
 use crate::view::{Commit, Inner, View};
 use crate::writer::{Group, Request, Writer};
 use checkpoint::Checkpoint;
-use committer::{Committer, Job};
+use committer::{Committer, Job, Outbox};
 use database::State;
 use keeper::Keeper;
 use wal::{Log, Segments};
@@ -192,7 +192,7 @@ impl Engine {
             writer,
             log,
             jobs: job_receiver,
-            keeper,
+            keeper: Outbox::new(keeper),
         };
         let threads = vec![
             std::thread::Builder::new()
@@ -407,7 +407,7 @@ impl Recovered {
             *place.write() = Inner::recovered(index, collection.last);
         }
         view.compact(state.compacted);
-        view.publish(state.revision, std::iter::empty());
+        view.publish(state.revision);
         let mut replayed: Vec<Commit> = Vec::new();
         let tail = replay::replay(
             files,
@@ -421,7 +421,7 @@ impl Recovered {
                     let detail = format!("revision {} replaces another version", record.revision);
                     return Err(OpenError::corrupt(directory, detail));
                 }
-                writer.apply(&view, Group::of(commit.clone()));
+                writer.apply(&view, &Group::of(commit.clone()));
                 replayed.push(commit);
                 Ok(())
             },

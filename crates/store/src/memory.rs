@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::record::{Committed, Error};
 use crate::store::{Options, lock};
-use crate::view::View;
+use crate::view::{View, wake};
 use crate::writer::{Group, Request, Writer};
 
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,7 +51,8 @@ impl Engine {
     ) -> Result<Committed, Error> {
         let mut group = Group::default();
         let committed = writer.prepare(&mut group, request, now)?;
-        writer.apply(&self.view, group);
+        writer.apply(&self.view, &group);
+        wake(&group.changed());
         Ok(committed)
     }
 

@@ -1,7 +1,8 @@
 //! What readers see: every collection's keys and recent events, in memory.
 //!
 //! An engine's single writer calls `View::apply` with commits that are already durable, in
-//! revision order, and then `View::publish`. Until it is published a revision is invisible, though
+//! revision order, then `View::publish`, and wakes the watchers of what changed. Until it is
+//! published a revision is invisible, though
 //! parts of it may be in place: readers fix the revision first and then look, never the other way
 //! round.
 //!
@@ -162,6 +163,13 @@ impl Inner {
     }
 }
 
+/// Wakes the watchers of collections that have published something.
+pub(crate) fn wake(changed: &[Arc<Collection>]) {
+    for collection in changed {
+        collection.changed.notify_waiters();
+    }
+}
+
 /// All collections, and the revisions between which they can be read.
 #[derive(Debug, Default)]
 pub(crate) struct View {
@@ -243,20 +251,13 @@ impl View {
         commit.collection.write().push(commit);
     }
 
-    /// Makes everything up to a revision visible and wakes who waits for it.
-    pub(crate) fn publish<'a>(
-        &self,
-        newest: Revision,
-        changed: impl Iterator<Item = &'a Arc<Collection>>,
-    ) {
+    /// Makes everything up to a revision visible. Who waits for it is still to be woken.
+    pub(crate) fn publish(&self, newest: Revision) {
         let before = self.visible.fetch_max(newest.0, Ordering::SeqCst);
         assert!(
             before <= newest.0,
             "the store went back from {before} to {newest}"
         );
-        for collection in changed {
-            collection.changed.notify_waiters();
-        }
         self.published.notify_waiters();
     }
 

@@ -77,6 +77,17 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// The collections it changes, in a row each only once.
+    pub(crate) fn changed(&self) -> Vec<Arc<Collection>> {
+        let mut changed: Vec<Arc<Collection>> = Vec::new();
+        for Commit { collection, .. } in &self.commits {
+            if !changed.last().is_some_and(|it| Arc::ptr_eq(it, collection)) {
+                changed.push(collection.clone());
+            }
+        }
+        changed
+    }
+
     /// A group of one commit that was prepared before.
     pub(crate) fn of(commit: Commit) -> Group {
         Group {
@@ -192,8 +203,8 @@ impl Writer {
         Some(found.newest.record(&found.name))
     }
 
-    /// Applies a group that is durable, and lets readers see it.
-    pub(crate) fn apply(&mut self, view: &View, group: Group) {
+    /// Applies a group that is durable, and lets readers see it. Watchers are not woken yet.
+    pub(crate) fn apply(&mut self, view: &View, group: &Group) {
         let Some(last) = group.commits.last() else {
             return;
         };
@@ -203,10 +214,7 @@ impl Writer {
             self.apply_one(view, commit);
         }
         self.newest = newest;
-        view.publish(
-            newest,
-            group.commits.iter().map(|commit| &commit.collection),
-        );
+        view.publish(newest);
     }
 
     fn apply_one(&mut self, view: &View, commit: &Commit) {

@@ -14,7 +14,7 @@ use super::failure::repeat;
 use super::keeper::Task;
 use super::wal::Log;
 use crate::record::{Change, Committed, Error};
-use crate::view::Commit;
+use crate::view::{Collection, Commit, wake};
 use crate::writer::{Group, Request, Writer};
 
 /// The most commits that share one sync.
@@ -25,6 +25,9 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 const EXPIRED_BATCH: usize = 256;
 /// Old versions and events in memory, beside a sixteenth of what the live records take.
 const WINDOW_BYTES_BASE: u64 = 8 * 1024 * 1024;
+
+/// The keeper is handed this much at once; once a second it gets whatever there is.
+const PARCEL_BYTES: u64 = 4 * 1024 * 1024;
 
 type Reply = oneshot::Sender<Result<Committed, Error>>;
 
@@ -51,7 +54,51 @@ pub(crate) struct Committer {
     pub(crate) writer: Writer,
     pub(crate) log: Log,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    pub(crate) keeper: threads::Sender<Task>,
+    pub(crate) keeper: Outbox,
+}
+
+/// Commits on their way to the keeper.
+///
+/// They go in larger parcels: waking the keeper for each group would cost as much as the group,
+/// and there is no hurry, because the log has them.
+pub(crate) struct Outbox {
+    keeper: threads::Sender<Task>,
+    commits: Vec<Commit>,
+    bytes: u64,
+}
+
+impl Outbox {
+    pub(crate) fn new(keeper: threads::Sender<Task>) -> Outbox {
+        Outbox {
+            keeper,
+            commits: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, commits: Vec<Commit>, bytes: u64) {
+        self.commits.extend(commits);
+        self.bytes += bytes;
+        if self.bytes >= PARCEL_BYTES {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.commits.is_empty() {
+            self.bytes = 0;
+            // The keeper outlives the committer.
+            let _ = self
+                .keeper
+                .send(Task::Write(std::mem::take(&mut self.commits)));
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.flush();
+    }
 }
 
 /// A request of a group, with what its sender is to be told once the group is durable.
@@ -83,11 +130,13 @@ impl Committer {
             }
             Job::Maintain { reply } => {
                 self.delete_expired();
+                self.keeper.flush();
                 // Dropping the reply, when the keeper is gone, tells its receiver.
-                let _ = self.keeper.send(Task::Round { reply });
+                let _ = self.keeper.keeper.send(Task::Round { reply });
             }
             Job::Tidy { reply } => {
                 self.delete_expired();
+                self.keeper.flush();
                 self.forget();
                 if let Some(reply) = reply {
                     let _ = reply.send(());
@@ -136,29 +185,31 @@ impl Committer {
         let result = self.make_durable(group);
         for Waiting { reply, outcome } in waiting {
             let outcome = match &result {
-                Ok(()) => outcome,
+                Ok(_) => outcome,
                 Err(error) => Err(repeat(error)),
             };
             // Who stopped waiting does not want to know.
             let _ = reply.send(outcome);
         }
+        // After the replies: the watchers may be many, and a writer waits for its answer.
+        wake(&result.unwrap_or_default());
         self.forget();
         next
     }
 
-    fn make_durable(&mut self, group: Group) -> Result<(), Error> {
-        if group.commits.is_empty() {
-            return Ok(());
+    /// Makes a group durable and visible. Returns the collections whose watchers are to be woken.
+    fn make_durable(&mut self, group: Group) -> Result<Vec<Arc<Collection>>, Error> {
+        let changed = group.changed();
+        if changed.is_empty() {
+            return Ok(changed);
         }
         self.shared.wait_for_checkpoint()?;
         self.log.append(&group.commits)?;
-        let commits: Vec<Commit> = group.commits.clone();
-        let bytes: u64 = commits.iter().map(Commit::weight).sum();
+        let bytes: u64 = group.commits.iter().map(Commit::weight).sum();
         self.shared.behind_bytes.fetch_add(bytes, Ordering::SeqCst);
-        self.writer.apply(&self.shared.view, group);
-        // The keeper outlives the committer.
-        let _ = self.keeper.send(Task::Write(commits));
-        Ok(())
+        self.writer.apply(&self.shared.view, &group);
+        self.keeper.add(group.commits, bytes);
+        Ok(changed)
     }
 
     fn delete_expired(&mut self) {
@@ -174,9 +225,10 @@ impl Committer {
                 assert!(done.is_ok(), "only a key's newest version can expire");
             }
             // A disk that fails now is tried again at the next round.
-            if self.make_durable(group).is_err() {
+            let Ok(changed) = self.make_durable(group) else {
                 return;
-            }
+            };
+            wake(&changed);
         }
     }
 
