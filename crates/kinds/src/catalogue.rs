@@ -188,6 +188,7 @@ impl Catalogue {
                         name: name.into(),
                         kind: kind.into(),
                         format: format.into(),
+                        description: Text::default(),
                         priority: text::number(priority),
                         path: None,
                     });

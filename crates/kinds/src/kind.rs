@@ -81,6 +81,8 @@ pub struct Column {
     pub kind: Text,
     /// The OpenAPI format of its cells; `name` marks the object's name.
     pub format: Text,
+    /// What it means, if the definition of a custom resource says it.
+    pub description: Text,
     /// 0 is always shown; more only when asked for.
     pub priority: i32,
     /// Where its cells come from, if the kind is a custom resource.
@@ -218,6 +220,15 @@ impl Kind {
     /// The columns of its tables.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Whether a path with this namespace (empty for none) and name can mean its objects: the one
+    /// of a cluster-scoped kind has no namespace, and objects are named in theirs.
+    pub fn reaches(&self, namespace: &str, name: &str) -> bool {
+        match self.namespaced {
+            true => !namespace.is_empty() || name.is_empty(),
+            false => namespace.is_empty(),
+        }
     }
 
     /// Whether its definition is being deleted, so that nothing new can be made.

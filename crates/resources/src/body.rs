@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use kinds::{Catalogue, Kind};
+use object::field::{FieldError, Path};
 use object::{Map, Value, json, yaml};
 use schema::TypeId;
 use schema::decode::{self, TypeError, Unknown};
 use schema::protobuf::read_envelope;
 
 use crate::Request;
-use crate::error::Error;
+use crate::error::{Error, Subject};
 use crate::options::FieldValidation;
 
 /// The form of a body.
@@ -235,7 +236,23 @@ fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Er
         return Ok(());
     };
     let found = stranger.api_version;
-    if stranger.known.is_some_and(|known| known.kind == kind.kind) {
+    if kind.is_custom() && found == expected {
+        let root = Path::root();
+        let value = Value::from(stranger.kind);
+        let detail = format!("must be {}", kind.kind);
+        let name = object
+            .get("metadata")
+            .and_then(|meta| meta.str_at(&["name"]));
+        return Err(Error::Invalid {
+            subject: Subject {
+                group: kind.group.clone(),
+                resource: stranger.kind.into(),
+                name: name.unwrap_or_default().into(),
+            },
+            errors: vec![FieldError::invalid(&root.field("kind"), &value, &detail)],
+        });
+    }
+    if kind.is_custom() || stranger.known.is_some_and(|known| known.kind == kind.kind) {
         return Err(Error::BadRequest(format!(
             "the API version in the data ({found}) does not match the expected API version \
              ({expected})"

@@ -95,7 +95,8 @@ pub struct Request<'a> {
 pub struct Warnings(Mutex<Vec<String>>);
 
 impl Warnings {
-    pub(crate) fn add(&self, more: impl IntoIterator<Item = String>) {
+    /// Adds advice.
+    pub fn add(&self, more: impl IntoIterator<Item = String>) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -39,6 +39,16 @@ impl PatchType {
         }
     }
 
+    /// The media type of this patch.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            PatchType::Json => "application/json-patch+json",
+            PatchType::Merge => "application/merge-patch+json",
+            PatchType::Strategic => "application/strategic-merge-patch+json",
+            PatchType::Apply => "application/apply-patch+yaml",
+        }
+    }
+
     /// Reads a patch of this type.
     pub(crate) fn read(self, bytes: &[u8]) -> Result<Patch, Error> {
         let undecodable =

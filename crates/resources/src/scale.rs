@@ -6,10 +6,11 @@ use apply::{
     ManagedFields, OnConflict, OneVersion, ReplicasPath, SCALE_API_VERSION, Typing, Writer,
     from_scale, to_scale,
 };
+use kinds::custom::ScalePaths;
 use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
 use object::labels::LabelSelector;
-use object::{Map, Value, value};
+use object::{Map, Text, Value};
 use schema::decode::{Unknown, decode};
 
 use crate::apply::{Configuration, apply_error, check_gvk};
@@ -30,7 +31,16 @@ impl Resources {
     pub async fn scale(&self, kind: &Arc<Kind>, namespace: &str, name: &str) -> Result<Map, Error> {
         let record = self.get(kind, namespace, name, None).await?;
         let live = self.take_apart(kind, record)?;
-        Ok(scale_of(live.map()))
+        if let Some(paths) = paths(kind)
+            && value_at(live.map(), &paths.spec_replicas).is_none()
+        {
+            // Upstream answers 500, but it is the object that has no replicas.
+            return Err(Error::BadRequest(format!(
+                "Internal error occurred: the spec replicas field \"{}\" does not exist",
+                dotted(&paths.spec_replicas)
+            )));
+        }
+        Ok(scale_of(kind, live.map()))
     }
 
     /// `PUT` of a scale.
@@ -70,7 +80,7 @@ impl Resources {
         let typing = self.scale_typing();
         loop {
             let live = self.scaled(request).await?;
-            let scale = Value::Object(scale_of(live.map()));
+            let scale = Value::Object(scale_of(request.kind, live.map()));
             let patched = patch.apply_plain(typing.types, typing.root, scale)?;
             let Value::Object(wanted) = patched else {
                 return Err(Error::Unprocessable);
@@ -89,7 +99,7 @@ impl Resources {
         check_gvk(&configuration.wanted, SCALE_API_VERSION, "Scale")?;
         loop {
             let live = self.scaled(request).await?;
-            let scale = Value::Object(scale_of(live.map()));
+            let scale = Value::Object(scale_of(request.kind, live.map()));
             let on_conflict = if request.options.force {
                 OnConflict::Force
             } else {
@@ -112,7 +122,7 @@ impl Resources {
             configuration.check_twice(request)?;
             let wanted = match applied.object {
                 Some(Value::Object(wanted)) => wanted,
-                _ => scale_of(live.map()),
+                _ => scale_of(request.kind, live.map()),
             };
             check_preconditions(request, &wanted, &live)?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;
@@ -139,7 +149,7 @@ impl Resources {
         let before = to_scale(&live.owners.0, |version| {
             self.replicas_path(request, version)
         });
-        let old = Value::Object(scale_of(live.map()));
+        let old = Value::Object(scale_of(request.kind, live.map()));
         let typing = self.scale_typing();
         // Zero replicas are printed as none at all, so nobody owns them afterwards.
         let (new, _) = decode(
@@ -173,8 +183,12 @@ impl Resources {
         owners: ManagedFields,
     ) -> Result<Draft, Error> {
         let replicas = scale.get("spec").and_then(|spec| spec.get("replicas"));
+        let custom = paths(request.kind);
         let replicas = match replicas {
-            None | Some(Value::Null) => 0,
+            None | Some(Value::Null) => {
+                check_replicas_exist(custom, live.map())?;
+                0
+            }
             Some(Value::Int(replicas)) => *replicas,
             Some(other) => {
                 let found = body::json_type(other);
@@ -184,7 +198,8 @@ impl Resources {
                 )));
             }
         };
-        if replicas < 0 {
+        // Custom resources are judged as a whole, by their own rules.
+        if replicas < 0 && custom.is_none() {
             let root = Path::root();
             let spec = root.field("spec");
             let detail = "must be greater than or equal to 0";
@@ -201,9 +216,13 @@ impl Resources {
             });
         }
         let mut object = live.map().clone();
-        object
-            .object_at("spec")
-            .insert("replicas", Value::Int(replicas));
+        match custom {
+            Some(paths) => set_at(&mut object, &paths.spec_replicas, Value::Int(replicas)),
+            None => {
+                let spec = object.object_at("spec");
+                spec.insert("replicas", Value::Int(replicas));
+            }
+        }
         let version = request.kind.api_version();
         let owners = from_scale(live.owners.0.clone(), &owners, &version, |version| {
             self.replicas_path(request, version)
@@ -234,7 +253,10 @@ impl Resources {
         };
         let tree = Stored::new(value).and_then(|stored| stored.tree(*revision));
         let tree = tree.map_err(|error| Error::Internal(error.to_string()))?;
-        let object = WrittenObject::Virtual(scale_of(&self.served_tree(request.kind, tree)));
+        let object = WrittenObject::Virtual(scale_of(
+            request.kind,
+            &self.served_tree(request.kind, tree),
+        ));
         Ok(Attempt::Done(Written { object, ..written }))
     }
 
@@ -252,11 +274,16 @@ impl Resources {
     fn replicas_path(&self, request: &Request<'_>, api_version: &str) -> ReplicasPath {
         let catalogue = self.catalogue();
         let mut forms = catalogue.forms(&request.kind.collection);
-        let known = forms.any(|kind| kind.api_version() == api_version);
-        if known {
-            ReplicasPath::At(apply::Path::fields(["spec", "replicas"]))
-        } else {
-            ReplicasPath::NoVersion
+        let Some(kind) = forms.find(|kind| kind.api_version() == api_version) else {
+            return ReplicasPath::NoVersion;
+        };
+        match (kind.is_custom(), paths(kind)) {
+            (false, _) => ReplicasPath::At(apply::Path::fields(["spec", "replicas"])),
+            (true, Some(paths)) => {
+                let steps = paths.spec_replicas.iter().map(|step| step.as_str());
+                ReplicasPath::At(apply::Path::fields(steps))
+            }
+            (true, None) => ReplicasPath::NoScale,
         }
     }
 }
@@ -283,8 +310,73 @@ fn check_preconditions(request: &Request<'_>, wanted: &Map, live: &Live) -> Resu
     Ok(())
 }
 
+/// Where a custom kind keeps what its scale shows.
+fn paths(kind: &Kind) -> Option<&ScalePaths> {
+    kind.custom.as_ref()?.scale.as_ref()
+}
+
+fn dotted(path: &[Text]) -> String {
+    path.iter().map(|step| format!(".{step}")).collect()
+}
+
+fn value_at<'a>(object: &'a Map, path: &[Text]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    let mut value = object.get(first)?;
+    for step in rest {
+        value = value.get(step)?;
+    }
+    Some(value)
+}
+
+fn set_at(object: &mut Map, path: &[Text], value: Value) {
+    match path {
+        [] => {}
+        [last] => {
+            object.insert(last.as_str(), value);
+        }
+        [first, rest @ ..] => set_at(object.object_at(first), rest, value),
+    }
+}
+
+/// A scale without replicas means none, unless the object never had any.
+fn check_replicas_exist(paths: Option<&ScalePaths>, live: &Map) -> Result<(), Error> {
+    match paths {
+        Some(paths) if value_at(live, &paths.spec_replicas).is_none() => {
+            Err(Error::BadRequest(format!(
+                "the spec replicas field \"{}\" cannot be empty",
+                dotted(&paths.spec_replicas)
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The numbers that a scale shows: replicas wanted, replicas there, and their selector.
+fn numbers(kind: &Kind, parent: &Map) -> (i64, i64, String) {
+    let number = |value: Option<&Value>| value.and_then(Value::as_int).unwrap_or(0);
+    if let Some(paths) = paths(kind) {
+        let selector = paths.label_selector.as_ref();
+        let selector = selector.and_then(|path| value_at(parent, path));
+        return (
+            number(value_at(parent, &paths.spec_replicas)),
+            number(value_at(parent, &paths.status_replicas)),
+            selector
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+        );
+    }
+    let (spec, status) = (parent.get("spec"), parent.get("status"));
+    let selector = spec.and_then(|spec| spec.get("selector"));
+    (
+        number(spec.and_then(|spec| spec.get("replicas"))),
+        number(status.and_then(|status| status.get("replicas"))),
+        selector.map(selector_text).unwrap_or_default(),
+    )
+}
+
 /// The Scale of a workload.
-fn scale_of(parent: &Map) -> Map {
+fn scale_of(kind: &Kind, parent: &Map) -> Map {
     let mut scale = Map::with_capacity(5);
     scale.insert("kind", "Scale".into());
     scale.insert("apiVersion", SCALE_API_VERSION.into());
@@ -300,24 +392,14 @@ fn scale_of(parent: &Map) -> Map {
             metadata.insert(field, value.clone());
         }
     }
-    let number = |path: [&str; 2]| {
-        parent
-            .get(path[0])
-            .and_then(|part| part.get(path[1]))
-            .and_then(Value::as_int)
-            .unwrap_or(0)
-    };
+    let (wanted, there, selector) = numbers(kind, parent);
     let mut spec = Map::new();
-    if number(["spec", "replicas"]) != 0 {
-        spec.insert("replicas", Value::Int(number(["spec", "replicas"])));
+    if wanted != 0 {
+        spec.insert("replicas", Value::Int(wanted));
     }
     scale.insert("spec", spec.into());
-    let mut status = match value!({"replicas": (number(["status", "replicas"]))}) {
-        Value::Object(status) => status,
-        _ => Map::new(),
-    };
-    let selector = parent.get("spec").and_then(|spec| spec.get("selector"));
-    let selector = selector.map(selector_text).unwrap_or_default();
+    let mut status = Map::new();
+    status.insert("replicas", Value::Int(there));
     if !selector.is_empty() {
         status.insert("selector", selector.into());
     }

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use resources::error::Subject;
 use tracing::{debug, error};
 
@@ -212,15 +212,16 @@ async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<B
     let catalogue = call.state.resources.catalogue();
     let kind = catalogue.resource(&path.group, &path.version, &path.resource);
     let Some(kind) = kind else {
-        let group = catalogue
-            .groups()
-            .iter()
-            .find(|group| group.name == path.group);
-        return match group {
+        // Whoever serves custom kinds passes on what it does not know, and nobody is left.
+        let mut groups = Catalogue::builtin().groups().iter();
+        return match groups.find(|group| group.name == path.group) {
             Some(_) => call.fail(Failure::no_such_resource()),
             None => answer::page_not_found(),
         };
     };
+    if kind.is_custom() && !kind.reaches(&path.namespace, &path.name) {
+        return answer::page_not_found();
+    }
     name_labels(labels, kind);
     verbs::answer(call, kind, info.verb, path).await
 }

@@ -130,7 +130,7 @@ fn columns(kind: &Kind) -> Value {
             "name": (column.name.clone()),
             "type": (column.kind.clone()),
             "format": (column.format.clone()),
-            "description": "",
+            "description": (column.description.clone()),
             "priority": (i64::from(column.priority)),
         })
     });

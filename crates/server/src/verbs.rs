@@ -9,6 +9,7 @@ use hyper::{Method, Response, StatusCode};
 use kinds::Kind;
 use object::{Value, json, yaml};
 use resources::body::{Body as RequestBody, Media};
+use resources::error::Subject;
 use resources::options::{
     DeleteOptions, Verb, WriteOptions, check_dry_run, manager_of_user_agent, refuse,
 };
@@ -36,6 +37,7 @@ pub(crate) async fn answer(
     path: ResourcePath,
 ) -> Response<Body> {
     let warnings = Warnings::default();
+    warnings.add(kind.deprecation().map(str::to_owned));
     let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
     add_warnings(&mut answer, &warnings.take());
@@ -117,6 +119,14 @@ fn operation(
     } else {
         match kind.subresource(&path.subresource) {
             Some(nested) if path.rest.is_empty() => &nested.verbs,
+            _ if kind.is_custom() => {
+                let subject = Subject {
+                    group: kind.group.clone(),
+                    resource: kind.resource.clone(),
+                    name: path.name.as_str().into(),
+                };
+                return Err(Error::NotFound(subject).into());
+            }
             _ => return Err(Failure::no_such_resource()),
         }
     };
@@ -243,7 +253,11 @@ async fn patch(
 ) -> Result<Response<Body>, Failure> {
     let content_type = call.header(header::CONTENT_TYPE).unwrap_or_default();
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
-    let patch_type = patch_type(content_type, call.state.resources.has_server_side_apply())?;
+    let patch_type = patch_type(
+        content_type,
+        kind,
+        call.state.resources.has_server_side_apply(),
+    )?;
     let bytes = read_bytes(call).await?;
     let body = RequestBody {
         media: Media::Json,
@@ -265,15 +279,38 @@ async fn patch(
     respond_written(call, kind, written, representation)
 }
 
-fn patch_type(content_type: &str, server_side_apply: bool) -> Result<PatchType, Failure> {
-    match PatchType::of_media_type(content_type) {
-        Some(PatchType::Apply) if !server_side_apply => {
-            let text = "the body of the request was in an unknown format - accepted media types \
-                        include: application/json-patch+json, application/merge-patch+json, \
-                        application/strategic-merge-patch+json";
+/// The patch type of a content type, if it is switched on and the kind takes it.
+fn patch_type(
+    content_type: &str,
+    kind: &Kind,
+    server_side_apply: bool,
+) -> Result<PatchType, Failure> {
+    let found = PatchType::of_media_type(content_type);
+    let takes = |wanted| match wanted {
+        PatchType::Apply => server_side_apply,
+        PatchType::Strategic => !kind.is_custom(),
+        PatchType::Json | PatchType::Merge => true,
+    };
+    match found {
+        Some(patch_type) if takes(patch_type) => Ok(patch_type),
+        Some(_) => {
+            let all = [
+                PatchType::Json,
+                PatchType::Merge,
+                PatchType::Strategic,
+                PatchType::Apply,
+            ];
+            let taken: Vec<&str> = all
+                .into_iter()
+                .filter(|it| takes(*it))
+                .map(PatchType::media_type)
+                .collect();
+            let text = format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                taken.join(", ")
+            );
             Err(Failure::new(415, "UnsupportedMediaType", text))
         }
-        Some(patch_type) => Ok(patch_type),
         None => {
             let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
             Err(failure.about(Default::default()))

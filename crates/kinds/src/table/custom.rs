@@ -18,6 +18,7 @@ pub fn custom_columns(printer_columns: &[Value]) -> Vec<Column> {
         name: "Name".into(),
         kind: "string".into(),
         format: "name".into(),
+        description: Text::default(),
         priority: 0,
         path: None,
     }];
@@ -32,6 +33,10 @@ pub fn custom_columns(printer_columns: &[Value]) -> Vec<Column> {
         let priority = printed.get("priority").and_then(Value::as_int);
         columns.push(Column {
             format: text("format").into(),
+            description: match text("description") {
+                "" => column.description,
+                given => given.into(),
+            },
             priority: priority.and_then(|it| it.try_into().ok()).unwrap_or(0),
             ..column
         });
@@ -44,6 +49,8 @@ fn column(name: &str, kind: &str, path: &str) -> Option<Column> {
         name: name.into(),
         kind: kind.into(),
         format: Text::default(),
+        description: format!("Custom resource definition column (in JSONPath format): {path}")
+            .into(),
         priority: 0,
         path: Some(JsonPath::parse(path).ok()?),
     })

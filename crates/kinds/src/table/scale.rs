@@ -19,6 +19,7 @@ pub fn scale_columns(kind: &Kind) -> Vec<Column> {
         name: name.into(),
         kind: kind.into(),
         format: format.into(),
+        description: Default::default(),
         priority: 0,
         path: path.and_then(|path| JsonPath::parse(path).ok()),
     };
