@@ -48,6 +48,10 @@ pub struct Custom {
     pub conversion: Conversion,
     /// Fields that field selectors may name, in the order of the definition.
     selectable: Vec<Selectable>,
+    /// Whether there are objects inside the object.
+    has_embedded: bool,
+    /// Whether the schema has rules.
+    has_rules: bool,
 }
 
 /// Where the numbers of a scale are, each as the names of fields from the root.

@@ -72,9 +72,14 @@ pub(crate) fn read(
     let managed_fields = take_managed_fields(&mut object).map_err(refused)?;
     let (object, mut unknown) =
         into_kind(kind, object, validation).map_err(|error| refused(error.to_string()))?;
-    unknown.extend(strange);
-    if body.media == Media::Json && unknown.len() > 1 {
-        unknown = decode::in_document_order(&body.bytes, unknown);
+    if kind.is_custom() {
+        // These are sorted, and come after what the reader of the document noticed.
+        unknown.splice(0..0, strange);
+    } else {
+        unknown.extend(strange);
+        if body.media == Media::Json && unknown.len() > 1 {
+            unknown = decode::in_document_order(&body.bytes, unknown);
+        }
     }
     if validation == FieldValidation::Strict && !unknown.is_empty() {
         let mut detail = format!("strict decoding error: {}", unknown.join(", "));

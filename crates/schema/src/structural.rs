@@ -8,13 +8,23 @@
 //! Contract: `apiextensions-apiserver/pkg/apiserver/schema/structural.go`.
 
 mod compile;
+mod fill;
+mod formats;
 mod parse;
 mod pattern;
+mod prune;
+mod unique;
+mod validate;
 
 use object::{Text, Value};
 
 pub use compile::compile;
+pub use fill::{fill_defaults, fill_value};
+pub use formats::is_unrecognized as has_unrecognized_format;
 pub use pattern::{Pattern, PatternError};
+pub use prune::{prune, prune_nulls, prune_value};
+pub use unique::{check_unique, check_unique_value};
+pub use validate::{Correlated, go_float, validate, validate_object, validate_update};
 
 /// Schemas nested deeper than this are refused; what walks a schema then never runs out of stack.
 pub const SCHEMA_DEPTH_MAX: usize = 256;
@@ -188,6 +198,20 @@ impl Structural {
     /// Whether the value is a list whose items are told apart by keys.
     pub fn is_list_map(&self) -> bool {
         self.list_type == Some(ListMarker::Map)
+    }
+
+    /// Whether the schema or one below it has rules, be it inside `allOf`.
+    pub fn has_validations(&self) -> bool {
+        let branches = self
+            .checks
+            .as_deref()
+            .map(|checks| checks.all_of.as_slice());
+        !self.validations.is_empty()
+            || self.children().any(Structural::has_validations)
+            || branches
+                .unwrap_or_default()
+                .iter()
+                .any(Structural::has_validations)
     }
 
     /// The schemas directly below: items, other keys, declared fields.

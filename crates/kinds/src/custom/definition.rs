@@ -142,6 +142,8 @@ impl Shared<'_> {
                 .text("name")
                 .into(),
             tag: tag(version),
+            has_embedded: has_embedded(&schema),
+            has_rules: schema.has_validations(),
             schema: Arc::new(schema),
             served: version.flag("served"),
             terminating: is_terminating(self.definition),
@@ -194,11 +196,15 @@ fn tag(version: &Map) -> Text {
 }
 
 /// The type of metadata in the built-in catalogue.
-static OBJECT_META: LazyLock<schema::TypeId> = LazyLock::new(|| {
+pub(super) static OBJECT_META: LazyLock<schema::TypeId> = LazyLock::new(|| {
     Catalogue::builtin()
         .definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
         .expect("every built-in kind has metadata")
 });
+
+fn has_embedded(schema: &Structural) -> bool {
+    schema.embedded_resource || schema.children().any(has_embedded)
+}
 
 fn subresources(custom: &Custom, kind: &str) -> Vec<Subresource> {
     let verbs = list(&["get", "patch", "update"]);

@@ -87,6 +87,18 @@ pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
     errors
 }
 
+/// Checks the metadata of an object inside another; the path of each mistake begins there.
+pub(crate) fn validate_embedded(metadata: &Map) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut named = metadata.clone();
+    if named.text("name").is_empty() {
+        named.insert("name", "nameless".into());
+    }
+    name(&named, names::name_is_path_segment, &mut errors);
+    common(!named.text("namespace").is_empty(), &named, &mut errors);
+    errors
+}
+
 /// What the kinds that check the whole object on every update check again.
 pub(crate) fn again(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
     again_plain(new, namespaced, errors);
