@@ -15,6 +15,7 @@ use tracing::{debug, error};
 
 use crate::answer::{self, Failure};
 use crate::body::Body;
+use crate::flow::Asked;
 use crate::metrics::{self, Labels};
 use crate::negotiate::is_pretty;
 use crate::query::Query;
@@ -129,11 +130,39 @@ async fn answer_to(
         debug!(user = %call.user.name, path = %info.path, "refused to act as another");
         return call.fail(failure);
     }
-    if let Err(failure) = check_permission(&call, attributes).await {
+    let limit = timeout(&call, &info);
+    let time = match &limit {
+        Ok(Some(limit)) => *limit,
+        _ => REQUEST_TIMEOUT,
+    };
+    let asked = Asked {
+        user: &call.user,
+        info: &info,
+        query: &call.query,
+        time,
+    };
+    let admission = state.flow.admit(&state.resources, asked).await;
+    let mut answer = match admission.refusal() {
+        Some(refusal) => refusal,
+        None => permitted(call, info, limit, labels).await,
+    };
+    admission.name(&mut answer);
+    answer
+}
+
+/// Answers a request that has its turn, if its user may make it.
+async fn permitted(
+    call: Call,
+    info: RequestInfo,
+    limit: Result<Option<Duration>, Failure>,
+    labels: &mut Labels,
+) -> Response<Body> {
+    let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
+    if let Err(failure) = check_permission(&call, info.attributes(resource.as_deref())).await {
         debug!(user = %call.user.name, path = %info.path, "refused");
         return call.fail(failure);
     }
-    match timeout(&call, &info) {
+    match limit {
         Ok(None) => route(call, info, labels).await,
         Ok(Some(limit)) => {
             let accept = call.header(header::ACCEPT).map(str::to_owned);

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod connect;
 mod discovery;
+mod flow;
 mod handle;
 mod health;
 mod impersonation;
@@ -23,4 +24,5 @@ mod streams;
 mod table;
 mod verbs;
 
+pub use flow::Limits;
 pub use serve::{Options, Server};

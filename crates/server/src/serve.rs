@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
+use crate::flow::Limits;
 use crate::handle::handle;
 use crate::state::State;
 
@@ -52,6 +53,8 @@ pub struct Options {
     pub authenticator: Authenticator,
     /// Certificates and protocols.
     pub tls: Arc<ServerConfig>,
+    /// How many requests are worked on at a time.
+    pub limits: Limits,
 }
 
 /// A server that listens.
@@ -66,7 +69,12 @@ impl Server {
     /// Takes over a socket that listens already.
     pub fn new(listener: TcpListener, options: Options) -> io::Result<Server> {
         let address = listener.local_addr()?;
-        let state = State::new(options.resources, options.authenticator, address);
+        let state = State::new(
+            options.resources,
+            options.authenticator,
+            options.limits,
+            address,
+        );
         let tls = TlsAcceptor::from(options.tls);
         Ok(Server {
             listener,
@@ -88,6 +96,11 @@ impl Server {
 
     /// Serves until `stop` resolves, then drains.
     pub async fn run(self, stop: impl Future<Output = ()>) {
+        let state = Arc::clone(&self.state);
+        if let Err(error) = state.flow.load(&state.resources).await {
+            warn!(%error, "flow control begins without its configuration");
+        }
+        let follower = tokio::spawn(async move { state.flow.follow(&state.resources).await });
         let mut connections = JoinSet::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -113,6 +126,7 @@ impl Server {
             debug!("cutting off the connections that are left");
         }
         connections.shutdown().await;
+        follower.abort();
     }
 }
 

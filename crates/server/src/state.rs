@@ -8,6 +8,7 @@ use resources::Resources;
 use tokio::sync::watch;
 
 use crate::discovery::Discovery;
+use crate::flow::{Flow, Limits};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 
@@ -18,6 +19,7 @@ pub(crate) struct State {
     pub discovery: Discovery,
     pub openapi: OpenApi,
     pub metrics: Metrics,
+    pub flow: Flow,
     /// Whether the bootstrap objects are there.
     ready: AtomicBool,
     /// Turns true when the server begins to stop.
@@ -28,6 +30,7 @@ impl State {
     pub(crate) fn new(
         resources: Resources,
         authenticator: Authenticator,
+        limits: Limits,
         address: std::net::SocketAddr,
     ) -> State {
         let authenticator = Arc::new(authenticator);
@@ -46,6 +49,7 @@ impl State {
             resources,
             authenticator,
             metrics: Metrics::default(),
+            flow: Flow::new(limits),
             ready: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         }

@@ -121,6 +121,40 @@ pub(crate) struct Serve {
     #[arg(long, env = "WINDLASS_FEATURE_GATES", value_delimiter = ',', value_parser = gate,
           value_name = "NAME=BOOL")]
     pub feature_gates: Vec<(String, bool)>,
+    /// Requests that read, worked on at a time; 0 for no limit.
+    ///
+    /// With priority and fairness, the sum of this and of --max-mutating-requests-inflight is what
+    /// the priority levels share. Requests that last, such as watches, are not counted.
+    #[arg(
+        long,
+        env = "WINDLASS_MAX_REQUESTS_INFLIGHT",
+        default_value_t = 400,
+        value_name = "N"
+    )]
+    pub max_requests_inflight: u32,
+    /// Requests that write, worked on at a time; 0 for no limit.
+    ///
+    /// See --max-requests-inflight.
+    #[arg(
+        long,
+        env = "WINDLASS_MAX_MUTATING_REQUESTS_INFLIGHT",
+        default_value_t = 200,
+        value_name = "N"
+    )]
+    pub max_mutating_requests_inflight: u32,
+    /// Whether FlowSchemas and PriorityLevelConfigurations decide whose turn it is.
+    ///
+    /// Without them the two limits above hold for everyone but system:masters.
+    #[arg(
+        long,
+        env = "WINDLASS_ENABLE_PRIORITY_AND_FAIRNESS",
+        default_value_t = true,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_name = "BOOL"
+    )]
+    pub enable_priority_and_fairness: bool,
     /// How much to log: off, error, warn, info, debug or trace.
     #[arg(
         long,
@@ -141,6 +175,15 @@ impl Serve {
         };
         let all = Controller::ALL.into_iter();
         all.filter(|it| runs(it) && !named("none")).collect()
+    }
+
+    /// How many requests are worked on at a time.
+    pub(crate) fn limits(&self) -> server::Limits {
+        server::Limits {
+            reads_max: self.max_requests_inflight,
+            writes_max: self.max_mutating_requests_inflight,
+            fair: self.enable_priority_and_fairness,
+        }
     }
 
     /// Whether server-side apply is switched on.

@@ -80,6 +80,7 @@ async fn run(options: Serve) -> Result<(), Failure> {
             resources: resources.clone(),
             authenticator: Authenticator::new([(credentials.token.clone(), Credentials::admin())]),
             tls,
+            limits: options.limits(),
         },
     )
     .map_err(Failure::Runtime)?;

@@ -1,3 +1,7 @@
-//! The binary as its users run it, asked by the client that Rust programs use.
+//! The binary as its users run it, asked by the client that Rust programs use, and by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod limits;
+mod raw;
 mod rust_client;
