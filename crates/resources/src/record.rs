@@ -225,6 +225,17 @@ impl<'a> Stored<'a> {
         self.write_parts(&self.head[1..], revision, Managed::Keep, out);
     }
 
+    /// Appends an object that has only the metadata of this one.
+    pub fn write_metadata(&self, header: &[u8], revision: Option<Revision>, out: &mut Vec<u8>) {
+        out.extend_from_slice(header);
+        let metadata = Stored {
+            // The brace that ends the metadata, and the one that ends the object.
+            rest: b"}}",
+            ..*self
+        };
+        metadata.write_parts(&self.head[1..], revision, Managed::Keep, out);
+    }
+
     fn write_parts(
         &self,
         head: &[u8],

@@ -35,18 +35,14 @@ pub(crate) fn stored(
     let text = match representation.shape {
         Shape::Object => object_text(call, kind, &record, revision)?,
         Shape::Table(version) => {
-            let object = served(call, kind, &record, revision)?;
-            table::of_objects(
-                call,
-                kind,
-                &[object],
-                table::Meta::of_object(revision),
-                version,
-            )?
+            let meta = table::Meta::of_object(revision);
+            let records = std::iter::once((value, revision));
+            table::of_records(call, kind, records, &meta, version)?
         }
         Shape::Metadata(version) => {
-            let object = served(call, kind, &record, revision)?;
-            json::to_vec(&partial(object, version).into())
+            let mut text = Vec::with_capacity(1024);
+            write_partial(call, kind, &record, revision, version, &mut text)?;
+            text
         }
         Shape::MetadataList(_) => {
             let text = format!(
@@ -116,6 +112,25 @@ pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
     partial
 }
 
+/// Appends only the metadata of a record.
+fn write_partial(
+    call: &Call,
+    kind: &'static Arc<Kind>,
+    record: &Stored<'_>,
+    revision: Option<Revision>,
+    version: MetaVersion,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    if Arc::ptr_eq(call.state.resources.stored_kind(kind), kind) {
+        let header = object_header("PartialObjectMetadata", version.api_version());
+        record.write_metadata(&header, revision, out);
+        return Ok(());
+    }
+    let object = served(call, kind, record, revision)?;
+    json::write(&partial(object, version).into(), out);
+    Ok(())
+}
+
 /// Answers with an object that is not stored in this form.
 pub(crate) fn virtual_object(
     call: &Call,
@@ -167,13 +182,22 @@ pub(crate) fn list(
             tree_list(head, items)
         }
         Shape::Table(version) => {
-            let objects = objects(call, kind, &listed)?;
-            table::of_objects(call, kind, &objects, meta, version)?
+            let records = listed.records.iter();
+            let records = records.map(|record| (&record.value[..], Some(record.revision)));
+            table::of_records(call, kind, records, &meta, version)?
         }
         Shape::MetadataList(version) => {
-            let head = list_head("PartialObjectMetadataList", version.api_version(), &meta);
-            let items = objects(call, kind, &listed)?.into_iter();
-            tree_list(head, items.map(|object| partial(object, version)))
+            let mut text = list_head("PartialObjectMetadataList", version.api_version(), &meta);
+            for (place, record) in listed.records.iter().enumerate() {
+                if place > 0 {
+                    text.push(b',');
+                }
+                let stored = Stored::new(&record.value).map_err(|_| damaged(kind))?;
+                let revision = Some(record.revision);
+                write_partial(call, kind, &stored, revision, version, &mut text)?;
+            }
+            text.extend_from_slice(b"]}");
+            text
         }
         Shape::Metadata(_) => {
             let text = format!(
@@ -265,7 +289,7 @@ fn gzip(bytes: &[u8]) -> Bytes {
     packed.map_or_else(|_| Bytes::copy_from_slice(bytes), Bytes::from)
 }
 
-fn damaged(kind: &Kind) -> Failure {
+pub(crate) fn damaged(kind: &Kind) -> Failure {
     let text = format!(
         "Internal error occurred: a stored {} cannot be read",
         kind.kind

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use kinds::Kind;
 use object::{Map, Value, json};
-use resources::record::object_header;
+use resources::record::{NotARecord, Stored, object_header};
 use resources::{Listed, Revision};
 
 use crate::answer::Failure;
 use crate::handle::Call;
 use crate::negotiate::MetaVersion;
-use crate::render::partial;
+use crate::render::{self, partial};
 
 /// The metadata of a list or table.
 #[derive(Debug, Default)]
@@ -77,24 +77,83 @@ pub(crate) struct Style {
     pub now: i64,
 }
 
-/// The text of a table of these objects.
-pub(crate) fn of_objects(
+/// The text of a table of these records.
+pub(crate) fn of_records<'a>(
     call: &Call,
     kind: &Arc<Kind>,
-    objects: &[Map],
-    meta: Meta,
+    records: impl ExactSizeIterator<Item = (&'a [u8], Option<Revision>)>,
+    meta: &Meta,
     version: MetaVersion,
 ) -> Result<Vec<u8>, Failure> {
-    let include = Include::of(call)?;
+    let resources = &call.state.resources;
     let style = Style {
-        include,
+        include: Include::of(call)?,
         version,
         columns: true,
-        now: call.state.resources.now(),
+        now: resources.now(),
     };
-    let mut text = Vec::with_capacity(256 + objects.len() * 512);
-    write_rows(kind, objects, &meta, style, &mut text);
+    // Rows of custom resources may show anything of the object, its kind and managers included.
+    let direct = resources.is_stored_form(kind) && !kind.is_custom();
+    let headers = Headers::new(kind, version);
+    let mut text = Vec::with_capacity(256 + records.len() * 768);
+    open_rows(kind, meta, style, &mut text);
+    for (place, (record, revision)) in records.enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        let stored = Stored::new(record).map_err(|_| render::damaged(kind))?;
+        if direct {
+            let written = write_direct_row(kind, &stored, revision, style, &headers, &mut text);
+            written.map_err(|_| render::damaged(kind))?;
+        } else {
+            let object = render::served(call, kind, &stored, revision)?;
+            json::write(&row(kind, &object, style), &mut text);
+        }
+    }
+    text.extend_from_slice(b"]}");
     Ok(text)
+}
+
+/// How the objects of rows begin.
+struct Headers {
+    metadata: Vec<u8>,
+    object: Vec<u8>,
+}
+
+impl Headers {
+    fn new(kind: &Kind, version: MetaVersion) -> Headers {
+        Headers {
+            metadata: object_header("PartialObjectMetadata", version.api_version()),
+            object: object_header(&kind.kind, &kind.api_version()),
+        }
+    }
+}
+
+/// Appends a row whose object is copied from the record; only its cells need the tree.
+fn write_direct_row(
+    kind: &Kind,
+    stored: &Stored<'_>,
+    revision: Option<Revision>,
+    style: Style,
+    headers: &Headers,
+    out: &mut Vec<u8>,
+) -> Result<(), NotARecord> {
+    let tree = stored.tree(None)?;
+    out.extend_from_slice(b"{\"cells\":");
+    json::write(&kinds::cells(kind, &tree, style.now).into(), out);
+    let conditions = kinds::row_conditions(kind, &tree);
+    if !conditions.is_empty() {
+        out.extend_from_slice(b",\"conditions\":");
+        json::write(&conditions.into(), out);
+    }
+    out.extend_from_slice(b",\"object\":");
+    match style.include {
+        Include::Nothing => out.extend_from_slice(b"null"),
+        Include::Metadata => stored.write_metadata(&headers.metadata, revision, out),
+        Include::Object => stored.write_object(&headers.object, revision, out),
+    }
+    out.push(b'}');
+    Ok(())
 }
 
 /// Appends a table of these objects.
@@ -105,6 +164,18 @@ pub(crate) fn write_rows(
     style: Style,
     out: &mut Vec<u8>,
 ) {
+    open_rows(kind, meta, style, out);
+    for (place, object) in objects.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        json::write(&row(kind, object, style), out);
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// Appends a table up to the bracket that opens its rows.
+fn open_rows(kind: &Kind, meta: &Meta, style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(&object_header("Table", style.version.api_version()));
     meta.write(out);
     out.extend_from_slice(b",\"columnDefinitions\":");
@@ -115,13 +186,6 @@ pub(crate) fn write_rows(
     };
     json::write(&columns, out);
     out.extend_from_slice(b",\"rows\":[");
-    for (place, object) in objects.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        json::write(&row(kind, object, style), out);
-    }
-    out.extend_from_slice(b"]}");
 }
 
 fn columns(kind: &Kind) -> Value {
