@@ -115,13 +115,13 @@ pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
 /// Appends only the metadata of a record.
 fn write_partial(
     call: &Call,
-    kind: &'static Arc<Kind>,
+    kind: &Arc<Kind>,
     record: &Stored<'_>,
     revision: Option<Revision>,
     version: MetaVersion,
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    if Arc::ptr_eq(call.state.resources.stored_kind(kind), kind) {
+    if call.state.resources.is_stored_form(kind) {
         let header = object_header("PartialObjectMetadata", version.api_version());
         record.write_metadata(&header, revision, out);
         return Ok(());

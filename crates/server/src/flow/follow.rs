@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use auth::User;
-use kinds::Kind;
+use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, value};
 use resources::body::{Body, Media};
 use resources::options::WriteOptions;
@@ -48,7 +48,7 @@ impl Flow {
     /// Reads the configuration once.
     pub(crate) async fn load(&self, resources: &Resources) -> Result<(), store::Error> {
         if self.limits.fair {
-            let (schemas, levels) = kinds(resources);
+            let (schemas, levels) = kinds();
             let schemas = read(resources, schemas).await?;
             let plans = read(resources, levels).await?;
             self.put_objects(&schemas, &plans, &mut Levels::default());
@@ -57,7 +57,7 @@ impl Flow {
     }
 
     async fn run(&self, resources: &Resources, levels: &mut Levels) -> Result<(), store::Error> {
-        let (schema_kind, level_kind) = kinds(resources);
+        let (schema_kind, level_kind) = kinds();
         let store = resources.store();
         let from = store.revision();
         let mut schema_events = store.watch(&schema_kind.collection, from).await?;
@@ -88,9 +88,9 @@ impl Flow {
     }
 }
 
-fn kinds(resources: &Resources) -> (&'static Arc<Kind>, &'static Arc<Kind>) {
+fn kinds() -> (&'static Arc<Kind>, &'static Arc<Kind>) {
     let kind = |resource| {
-        let kind = resources.catalogue().resource(GROUP, "v1", resource);
+        let kind = Catalogue::builtin().resource(GROUP, "v1", resource);
         kind.expect("flow control is built in")
     };
     (kind("flowschemas"), kind("prioritylevelconfigurations"))
