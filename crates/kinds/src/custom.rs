@@ -32,6 +32,8 @@ pub struct Custom {
     pub tag: Text,
     /// The schema of the version.
     pub schema: Arc<Structural>,
+    /// The revision at which the history of its objects begins.
+    pub since: u64,
     /// Whether clients can reach the version.
     pub served: bool,
     /// Whether the definition is being deleted, so that nothing new can be made.

@@ -184,6 +184,12 @@ impl Configuration {
             ));
         };
         let kind = request.kind;
+        if kind.is_custom() {
+            // The merge has checked every type; what it made is completed but not coerced.
+            let mut object = object;
+            kind.apply_defaults(&mut object);
+            return Ok(object);
+        }
         let read = body::into_kind(kind, object, FieldValidation::Ignore);
         let (object, _) = read.map_err(|error| {
             let text = |field| self.wanted.str_at(&["metadata", field]).unwrap_or_default();

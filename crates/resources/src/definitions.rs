@@ -189,7 +189,8 @@ impl Definitions {
                 known.kinds.clone()
             }
             _ if custom::is_served(&object) => {
-                custom::kinds(&object).into_iter().map(Arc::new).collect()
+                let kinds = custom::kinds(&object, record.created.0).into_iter();
+                kinds.map(Arc::new).collect()
             }
             _ => Vec::new(),
         };

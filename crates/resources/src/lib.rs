@@ -167,6 +167,13 @@ impl Resources {
         self.catalogue.load_full()
     }
 
+    /// Whether a kind is served now, just as it is described here.
+    pub fn serves(&self, kind: &Arc<Kind>) -> bool {
+        let catalogue = self.catalogue.load();
+        let now = catalogue.resource(&kind.group, &kind.version, &kind.resource);
+        now.is_some_and(|now| Arc::ptr_eq(now, kind))
+    }
+
     /// Tells when other kinds are served.
     pub fn catalogue_changes(&self) -> Receiver<u64> {
         self.served.subscribe()

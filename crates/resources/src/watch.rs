@@ -86,6 +86,13 @@ impl Resources {
         } else {
             from.unwrap_or_else(|| self.store.revision())
         };
+        if let Some(custom) = &kind.custom
+            && start.0 < custom.since
+        {
+            // Of an earlier kind of this name nothing is known.
+            let (asked, oldest) = (start, Revision(custom.since));
+            return Err(watch_error(store::Error::Compacted { asked, oldest }));
+        }
         let feed = self.store.watch(&kind.collection, start).await;
         let feed = feed.map_err(watch_error)?;
         Ok(Watching {

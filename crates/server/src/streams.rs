@@ -16,7 +16,7 @@ use kinds::Kind;
 use object::{Map, Value, json};
 use resources::body::Media;
 use resources::record::Stored;
-use resources::{Error, Initial, Notice, Record, Revision, Watching};
+use resources::{Error, Initial, Notice, Record, Resources, Revision, Watching};
 use store::Event;
 use tokio::time::{Instant, sleep_until};
 
@@ -88,9 +88,12 @@ pub(crate) async fn watch(
                 // A dropped sender means the server is gone, which ends the watch as well.
                 let _ = stopped.wait_for(|stopping| *stopping).await;
             };
+            let custom = flow.kind.is_custom();
+            let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
             let frame = tokio::select! {
                 frame = flow.next() => frame,
                 () = stop => None,
+                () = until_replaced(served) => None,
             };
             frame.map(|frame| (frame, flow))
         }
@@ -104,6 +107,19 @@ pub(crate) async fn watch(
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(answer)
+}
+
+/// Waits until a custom kind is no longer served as it was: then its watchers start again.
+async fn until_replaced(served: Option<(Resources, Arc<Kind>)>) {
+    let Some((resources, kind)) = served else {
+        return std::future::pending().await;
+    };
+    let mut changes = resources.catalogue_changes();
+    loop {
+        if !resources.serves(&kind) || changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Spreads the ends of watches that began together.

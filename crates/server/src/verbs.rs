@@ -293,7 +293,11 @@ fn patch_type(
     };
     match found {
         Some(patch_type) if takes(patch_type) => Ok(patch_type),
-        Some(_) => {
+        None if !kind.is_custom() => {
+            let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            Err(failure.about(Default::default()))
+        }
+        _ => {
             let all = [
                 PatchType::Json,
                 PatchType::Merge,
@@ -310,10 +314,6 @@ fn patch_type(
                 taken.join(", ")
             );
             Err(Failure::new(415, "UnsupportedMediaType", text))
-        }
-        None => {
-            let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-            Err(failure.about(Default::default()))
         }
     }
 }

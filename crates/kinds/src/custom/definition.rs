@@ -28,8 +28,9 @@ const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list"
 
 /// The kinds that a definition declares, one per version, in the order of the definition.
 ///
-/// Names are those that were accepted; before that, those that are asked for.
-pub fn kinds(definition: &Map) -> Vec<Kind> {
+/// Names are those that were accepted; before that, those that are asked for. The definition was
+/// created at the revision `since`.
+pub fn kinds(definition: &Map, since: u64) -> Vec<Kind> {
     let spec = definition.object_or_empty("spec");
     let accepted = definition
         .object_or_empty("status")
@@ -39,6 +40,7 @@ pub fn kinds(definition: &Map) -> Vec<Kind> {
         _ => accepted,
     };
     let shared = Shared {
+        since,
         definition,
         spec,
         names,
@@ -77,6 +79,7 @@ pub(super) fn has_condition(definition: &Map, kind: &str) -> bool {
 
 /// What all versions of a definition have in common.
 struct Shared<'a> {
+    since: u64,
     definition: &'a Map,
     spec: &'a Map,
     names: &'a Map,
@@ -142,6 +145,7 @@ impl Shared<'_> {
                 .text("name")
                 .into(),
             tag: tag(version),
+            since: self.since,
             has_embedded: has_embedded(&schema),
             has_rules: schema.has_validations(),
             schema: Arc::new(schema),
