@@ -106,27 +106,11 @@ fn printed(value: &Value) -> String {
         Value::Null => "<no value>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
-        Value::Float(number) => go_float(*number),
+        Value::Float(number) => schema::structural::go_float(*number),
         Value::String(text) => text.to_string(),
         Value::Array(_) | Value::Object(_) => {
             String::from_utf8_lossy(&json::to_vec(value)).into_owned()
         }
-    }
-}
-
-/// The shortest digits, with an exponent of at least two below 1e-4 and from 1e21 on.
-fn go_float(number: f64) -> String {
-    let size = number.abs();
-    if size == 0.0 || (1e-4..1e21).contains(&size) {
-        return number.to_string();
-    }
-    let text = format!("{number:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => {
-            let sign = if exponent.starts_with('-') { '-' } else { '+' };
-            format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'))
-        }
-        None => text,
     }
 }
 

@@ -71,7 +71,10 @@ fn is_host_text(text: &str) -> bool {
     let allowed = |byte: u8| {
         byte >= 0x80 || byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"%".contains(&byte)
     };
-    text.bytes().all(allowed) && is_escaped(text)
+    // Only bytes beyond ASCII may be escaped in a host, and the percent sign itself.
+    let escapes = text.split('%').skip(1);
+    let fine = |part: &str| part.starts_with("25") || !part.starts_with(|it| it < '8');
+    text.bytes().all(allowed) && is_escaped(text) && escapes.into_iter().all(fine)
 }
 
 /// Whether every percent sign begins an escape.

@@ -96,7 +96,7 @@ fn bound(
     let or_equal = if exclusive { "" } else { " or equal to" };
     let detail = format!("{path} in body should be {relation}{or_equal} {limit_shown}");
     let mut error = FieldError::invalid(path, value, detail);
-    error.value = Some(printed(value));
+    error.value = Some(shown(value, native));
     errors.push(error);
 }
 
@@ -113,7 +113,7 @@ fn multiple_of(
         error.value = Some(shown);
         Some(error)
     };
-    let (fits, shown) = match value {
+    let (fits, factor_shown) = match value {
         Value::Int(number) if native => {
             let whole = factor as i64;
             if whole <= 0 {
@@ -136,10 +136,18 @@ fn multiple_of(
     if fits {
         return None;
     }
-    let detail = format!("{path} in body should be a multiple of {shown}");
+    let detail = format!("{path} in body should be a multiple of {factor_shown}");
     let mut error = FieldError::invalid(path, value, detail);
-    error.value = Some(printed(value));
+    error.value = Some(shown(value, native));
     Some(error)
+}
+
+/// An integer that had to be compared as a float is shown as one.
+fn shown(value: &Value, native: bool) -> String {
+    match value {
+        Value::Int(number) if !native => go_float(*number as f64),
+        other => printed(other),
+    }
 }
 
 /// What a type and its format hold.
@@ -207,18 +215,16 @@ fn plain_float(number: f64) -> String {
 }
 
 /// A float as Go's `%v` prints it: the shortest digits, with an exponent of at least two digits
-/// below 1e-4 and from 1e21 on.
+/// below 1e-4 and from 1e6 on.
 pub fn go_float(number: f64) -> String {
-    let size = number.abs();
-    if size == 0.0 || (1e-4..1e21).contains(&size) {
+    let text = format!("{number:e}");
+    let Some((digits, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
         return number.to_string();
     }
-    let text = format!("{number:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => {
-            let sign = if exponent.starts_with('-') { '-' } else { '+' };
-            format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'))
-        }
-        None => text,
-    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
