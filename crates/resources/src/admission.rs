@@ -2,13 +2,16 @@
 //!
 //! Plugins run in the order in which [`Chain`] calls them; `plugins.rs` lists all of them.
 
+pub(crate) mod amounts;
 mod default_classes;
 mod escalation;
+mod limit_ranger;
 mod lookup;
 mod nodes;
 mod plugins;
 mod priority;
 mod protection;
+mod quota;
 mod service_account;
 mod tolerations;
 
@@ -23,6 +26,7 @@ use crate::{Request, Resources, subject};
 pub(crate) use lookup::Place;
 use plugins::Plugin;
 pub use plugins::{Chain, ChainError};
+pub(crate) use quota::{Charge, Meter, QUOTAS, Quotas, Selector};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -38,6 +42,9 @@ impl Chain {
     ) -> Result<(), Error> {
         if self.has(Plugin::NamespaceLifecycle) && request.kind.namespaced {
             check_namespace(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::LimitRanger) {
+            limit_ranger::mutate(resources, request, object, old).await?;
         }
         if self.has(Plugin::ServiceAccount) {
             service_account::mutate(resources, request, object, old).await?;
@@ -71,10 +78,27 @@ impl Chain {
         object: &Map,
         old: Option<&Map>,
     ) -> Result<(), Error> {
+        if self.has(Plugin::LimitRanger) {
+            limit_ranger::validate(resources, request, object, old).await?;
+        }
         if self.has(Plugin::Priority) {
             priority::validate(resources, request, object, old).await?;
         }
         Ok(())
+    }
+
+    /// Charges the write to quotas, after everything that may refuse it.
+    pub(crate) async fn charge(
+        &self,
+        resources: &Resources,
+        request: &Request<'_>,
+        object: &Map,
+        old: Option<&Map>,
+    ) -> Result<Charge, Error> {
+        if !self.has(Plugin::ResourceQuota) {
+            return Ok(Charge::none());
+        }
+        quota::charge(resources, request, object, old).await
     }
 
     /// Plugins that may refuse a deletion.

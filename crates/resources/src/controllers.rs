@@ -6,6 +6,7 @@
 
 mod garbage;
 mod namespaces;
+mod quota;
 mod roles;
 
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub enum Controller {
     GarbageCollector,
     /// Empties namespaces that are deleted.
     Namespace,
+    /// Counts what quotas limit.
+    ResourceQuota,
     /// Puts the certificate of the API into each namespace.
     RootCertificate,
     /// Makes the service account `default` in each namespace.
@@ -46,10 +49,11 @@ pub enum Controller {
 
 impl Controller {
     /// All of them, by name.
-    pub const ALL: [Controller; 5] = [
+    pub const ALL: [Controller; 6] = [
         Controller::ClusterRoleAggregation,
         Controller::GarbageCollector,
         Controller::Namespace,
+        Controller::ResourceQuota,
         Controller::RootCertificate,
         Controller::ServiceAccount,
     ];
@@ -60,6 +64,7 @@ impl Controller {
             Controller::ClusterRoleAggregation => "clusterrole-aggregation-controller",
             Controller::GarbageCollector => "garbage-collector-controller",
             Controller::Namespace => "namespace-controller",
+            Controller::ResourceQuota => "resourcequota-controller",
             Controller::RootCertificate => "root-ca-certificate-publisher-controller",
             Controller::ServiceAccount => "serviceaccount-controller",
         }
@@ -76,6 +81,9 @@ impl Resources {
         }
         if runs(Controller::ClusterRoleAggregation) {
             tasks.spawn(roles::run(self.clone()));
+        }
+        if runs(Controller::ResourceQuota) {
+            tasks.spawn(quota::run(self.clone()));
         }
         let of_namespaces = namespaces::Tasks {
             empty: runs(Controller::Namespace),

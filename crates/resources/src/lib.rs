@@ -64,6 +64,7 @@ pub struct Resources {
     tokens: Option<reviews::Tokens>,
     roles: Arc<roles::Roles>,
     unchanged: Arc<unchanged::Unchanged>,
+    quotas: Arc<admission::Quotas>,
     server_side_apply: bool,
     /// How far the definitions of custom kinds have taken effect.
     definitions: Arc<definitions::Progress>,
@@ -130,6 +131,7 @@ impl Resources {
             tokens: None,
             roles: Arc::default(),
             unchanged: Arc::default(),
+            quotas: Arc::default(),
             server_side_apply: true,
             definitions: Arc::default(),
             served: Arc::new(Sender::new(0)),

@@ -202,8 +202,13 @@ impl Resources {
         self.admission
             .validate(self, request, &draft.object, None)
             .await?;
+        let charge = self
+            .admission
+            .charge(self, request, &draft.object, None)
+            .await?;
         let name = meta_text(&draft.object, "name").to_owned();
         let written = self.commit_new(request, &name, draft).await?;
+        charge.keep();
         if !request.options.dry_run {
             lease.keep();
         }
@@ -395,6 +400,10 @@ impl Resources {
         self.admission
             .validate(self, request, &draft.object, Some(old))
             .await?;
+        let charge = self
+            .admission
+            .charge(self, request, &draft.object, Some(old))
+            .await?;
         let finished = is_finished(kind, &draft.object, old);
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
@@ -428,6 +437,7 @@ impl Resources {
         match committed {
             Ok(committed) => {
                 self.settle(kind, committed.revision).await;
+                charge.keep();
                 let revision = if finished {
                     drop(lease);
                     self.release_allocated(request, old);

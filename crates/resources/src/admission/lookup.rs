@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use kinds::{Catalogue, Kind};
 use object::labels::LabelSelector;
-use object::{Map, Value, fields::FieldSelector};
+use object::{Map, Text, Value, fields::FieldSelector};
+use store::Range;
 
 use crate::Resources;
-use crate::error::Error;
+use crate::error::{Error, Subject};
 use crate::options::{ListOptions, Selection};
 
 /// Group, version and resource of a built-in collection.
@@ -56,7 +57,24 @@ impl Resources {
             .collect()
     }
 
-    fn tree(&self, kind: &Arc<Kind>, record: store::Record) -> Result<Map, Error> {
+    /// The records of a collection in one namespace.
+    pub(crate) async fn records_in(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+    ) -> Result<Vec<store::Record>, Error> {
+        let mut prefix = Text::from(namespace);
+        prefix.push('/');
+        let range = Range {
+            prefix: &prefix,
+            ..Range::default()
+        };
+        let page = self.store.range(&kind.collection, range).await;
+        let page = page.map_err(|error| Error::from_store(error, Subject::default))?;
+        Ok(page.records)
+    }
+
+    pub(crate) fn tree(&self, kind: &Arc<Kind>, record: store::Record) -> Result<Map, Error> {
         match self.take_apart(kind, record)?.object {
             Value::Object(object) => Ok(object),
             _ => Ok(Map::new()),
