@@ -9,6 +9,7 @@ mod limit_ranger;
 mod lookup;
 mod nodes;
 mod plugins;
+mod pod_security;
 mod priority;
 mod protection;
 mod quota;
@@ -80,6 +81,9 @@ impl Chain {
     ) -> Result<(), Error> {
         if self.has(Plugin::LimitRanger) {
             limit_ranger::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::PodSecurity) {
+            pod_security::validate(resources, request, object, old).await?;
         }
         if self.has(Plugin::Priority) {
             priority::validate(resources, request, object, old).await?;
