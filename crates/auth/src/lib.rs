@@ -2,14 +2,25 @@
 
 mod authenticate;
 mod authorize;
+pub mod der;
 mod impersonate;
+mod issuer;
+mod jwt;
+mod keys;
 mod rule;
 mod rules;
+mod tokens;
 mod user;
 
-pub use authenticate::{Authenticator, Credentials, Unauthorized};
+pub use authenticate::{Anonymous, Authenticator, Credentials, Peer, Unauthorized};
 pub use authorize::{Attributes, Decision, Refusal, Verdict};
 pub use impersonate::{Impersonation, NoName, Wanted};
+pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named};
+pub use keys::{KeyError, PublicKey, SigningKey, to_pem};
 pub use rule::Rule;
 pub use rules::{Aggregation, Binding, Change, Held, Role, RoleRef, Rules, Subject};
+pub use tokens::{
+    Answer, Cache, Digest, Known, Presented, StaticTokens, TokenAuthenticator, digest_of,
+    implied_audiences, read_token_file,
+};
 pub use user::{User, service_account};

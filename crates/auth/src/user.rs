@@ -29,14 +29,14 @@ pub(crate) const ANONYMOUS: &str = "system:anonymous";
 impl User {
     /// A user who proved who they are.
     pub fn authenticated(name: &str, uid: &str, groups: &[&str]) -> User {
-        let mut groups: Vec<Text> = groups.iter().map(|group| Text::from(*group)).collect();
-        groups.push(AUTHENTICATED.into());
-        User {
+        let mut user = User {
             name: name.into(),
             uid: uid.into(),
-            groups,
+            groups: groups.iter().map(|group| Text::from(*group)).collect(),
             extra: BTreeMap::new(),
-        }
+        };
+        user.join_authenticated();
+        user
     }
 
     /// The user of a request without credentials.
@@ -51,6 +51,19 @@ impl User {
     /// The server's own identity, for what it writes by itself.
     pub fn server() -> User {
         User::authenticated("system:apiserver", "", &[MASTERS])
+    }
+
+    /// Adds the group of everyone who proved who they are, unless it is already said whether
+    /// they did.
+    pub fn join_authenticated(&mut self) {
+        if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.into());
+        }
+    }
+
+    /// Whether nothing is known of the user.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS
     }
 
     /// Whether the user belongs to `group`.

@@ -4,6 +4,7 @@ mod binding;
 mod certificates;
 mod connect;
 mod eviction;
+mod token;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ impl Resources {
         match place {
             ("", "pods", "binding") | ("", "bindings", "") => self.bind(request, body).await,
             ("", "pods", "eviction") => self.evict(request, body).await,
+            ("", "serviceaccounts", "token") => self.issue_token(request, body).await,
             _ => return Ok(None),
         }
         .map(Some)

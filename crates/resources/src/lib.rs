@@ -3,6 +3,7 @@
 //! `write.rs` is the place to read first: every create, replace, patch and apply passes the same
 //! steps there, from the current object to the commit.
 
+pub mod accounts;
 mod actions;
 pub mod admission;
 mod allocate;
@@ -32,7 +33,7 @@ mod write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use auth::User;
+use auth::{Authenticator, Issuer, User};
 use kinds::{Catalogue, Kind};
 use object::Text;
 use object::time::Time;
@@ -46,7 +47,6 @@ pub use error::Error;
 use error::Subject;
 pub use patch::PatchType;
 pub use read::Listed;
-pub use reviews::Tokens;
 pub use store::{Record, Revision};
 pub use watch::{Initial, Notice, Watching};
 pub use write::{Written, WrittenObject};
@@ -61,7 +61,9 @@ pub struct Resources {
     admission: Arc<admission::Chain>,
     allocations: allocate::Allocations,
     /// Whom bearer tokens stand for, for reviews of tokens.
-    tokens: Option<reviews::Tokens>,
+    authenticator: Option<Arc<Authenticator>>,
+    /// Signs the tokens of service accounts.
+    issuer: Option<Arc<Issuer>>,
     roles: Arc<roles::Roles>,
     unchanged: Arc<unchanged::Unchanged>,
     quotas: Arc<admission::Quotas>,
@@ -128,7 +130,8 @@ impl Resources {
             catalogue: Arc::new(catalogue),
             admission: Arc::new(admission),
             allocations: allocate::Allocations::default(),
-            tokens: None,
+            authenticator: None,
+            issuer: None,
             roles: Arc::default(),
             unchanged: Arc::default(),
             quotas: Arc::default(),
@@ -147,11 +150,24 @@ impl Resources {
     }
 
     /// Lets reviews of tokens find out whom a token stands for.
-    pub fn with_tokens(self, tokens: Tokens) -> Resources {
+    pub fn with_authenticator(self, authenticator: Arc<Authenticator>) -> Resources {
         Resources {
-            tokens: Some(tokens),
+            authenticator: Some(authenticator),
             ..self
         }
+    }
+
+    /// Signs tokens of service accounts for those who ask for them.
+    pub fn with_issuer(self, issuer: Arc<Issuer>) -> Resources {
+        Resources {
+            issuer: Some(issuer),
+            ..self
+        }
+    }
+
+    /// The signer of service accounts' tokens.
+    pub fn issuer(&self) -> Option<&Arc<Issuer>> {
+        self.issuer.as_ref()
     }
 
     /// Whether server-side apply is switched on.

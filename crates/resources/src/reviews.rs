@@ -2,8 +2,6 @@
 //!
 //! Contract: `pkg/registry/authorization` and `pkg/registry/authentication`.
 
-use std::sync::Arc;
-
 use auth::{Attributes, Decision, Rule, User};
 use object::field::{FieldError, Path};
 use object::{Map, Text, Value, json, value};
@@ -14,9 +12,6 @@ use crate::meta::{meta, meta_mut};
 use crate::ownership::Owners;
 use crate::write::{Written, WrittenObject, check_namespace};
 use crate::{Request, Resources};
-
-/// Whom a bearer token stands for, if anybody.
-pub type Tokens = Arc<dyn Fn(&str) -> Option<Arc<User>> + Send + Sync>;
 
 /// Which question a kind asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +62,7 @@ impl Resources {
             }
             Question::WhatMayI => return self.rules_of(request, &checked).await.map(Some),
             Question::WhoAmI => return Ok(Some(self.who_am_i(request))),
-            Question::WhoseToken => self.whose_token(&checked)?,
+            Question::WhoseToken => self.whose_token(&checked).await?,
         };
         let mut object = request.kind.print(object);
         let owners = owners.to_text(request.kind);
@@ -166,19 +161,32 @@ impl Resources {
         shown(object)
     }
 
-    fn whose_token(&self, object: &Map) -> Result<Value, Error> {
-        let token = object
-            .get("spec")
-            .and_then(|spec| spec.str_at(&["token"]))
-            .unwrap_or_default();
+    async fn whose_token(&self, object: &Map) -> Result<Value, Error> {
+        let spec = spec_of(object);
+        let token = spec.get("token").and_then(Value::as_str);
+        let token = token.unwrap_or_default();
         if token.is_empty() {
             let text = "token is required for TokenReview in authentication";
             return Err(Error::BadRequest(text.to_owned()));
         }
-        let known = self.tokens.as_ref().and_then(|tokens| tokens(token));
+        let Some(authenticator) = &self.authenticator else {
+            return Ok(value!({"user": {}}));
+        };
+        let audiences = spec.get("audiences").and_then(Value::as_array);
+        let audiences: Vec<Text> = audiences
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Value::as_str)
+            .map(Text::from)
+            .collect();
+        let known = authenticator.review(token, &audiences, self.now()).await;
         Ok(match known {
-            Some(user) => value!({"authenticated": true, "user": (user_info(&user))}),
-            None => value!({"user": {}, "error": "invalid bearer token"}),
+            Ok(known) => value!({
+                "authenticated": true,
+                "user": (user_info(&known.user)),
+                "audiences": (texts(&known.audiences)),
+            }),
+            Err(wrong) => value!({"user": {}, "error": (wrong.to_string())}),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Questions that are answered and never stored.
 
-use auth::User;
+use auth::{Anonymous, Authenticator, StaticTokens, User};
 use object::{Value, value};
 
 use crate::fixture::{Ask, refusal, server};
@@ -57,12 +57,11 @@ async fn who_is_asking() {
 
 #[tokio::test]
 async fn whose_token_it_is() {
-    let jane = std::sync::Arc::new(User::authenticated("jane", "", &[]));
-    let resources = server()
-        .await
-        .with_tokens(std::sync::Arc::new(move |token| {
-            (token == "secret").then(|| std::sync::Arc::clone(&jane))
-        }));
+    let jane = User::authenticated("jane", "", &[]);
+    let audiences = vec!["api".into()];
+    let tokens = StaticTokens::new([("secret".to_owned(), jane)], &audiences);
+    let authenticator = Authenticator::new(audiences, Anonymous::Allowed).with_tokens(tokens);
+    let resources = server().await.with_authenticator(authenticator.into());
     let ask = Ask::new(&resources, "authentication.k8s.io", "tokenreviews");
     let review = |token: &str| value!({"spec": {"token": token}});
     let answer = ask.create(review("secret")).await.unwrap();

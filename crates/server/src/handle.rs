@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use auth::{Attributes, Credentials, Refusal, User};
+use auth::{Attributes, Credentials, Peer, Refusal, User};
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -18,8 +18,10 @@ use crate::body::Body;
 use crate::flow::Asked;
 use crate::metrics::{self, Labels};
 use crate::negotiate::is_pretty;
+use crate::openid::OpenId;
 use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
+use crate::serve::Stranger;
 use crate::state::State;
 use crate::{health, impersonation, openapi, verbs};
 
@@ -60,7 +62,7 @@ impl Call {
 /// Answers a request.
 pub(crate) async fn handle(
     state: Arc<State>,
-    certificate: Option<Arc<User>>,
+    peer: Option<Arc<Peer>>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let began = Instant::now();
@@ -75,7 +77,7 @@ pub(crate) async fn handle(
     let head = request.method() == Method::HEAD;
     let mut labels = Labels::default();
     // A panic costs this request, never the process.
-    let guarded = AssertUnwindSafe(answer_to(&state, certificate, request, &mut labels));
+    let guarded = AssertUnwindSafe(answer_to(&state, peer, request, &mut labels));
     let mut answer = guarded.catch_unwind().await.unwrap_or_else(|_| {
         error!(audit_id = ?audit_id, "a request panicked");
         let text = "Internal error occurred: the server met a defect in itself; see its log";
@@ -96,7 +98,7 @@ pub(crate) async fn handle(
 
 async fn answer_to(
     state: &Arc<State>,
-    certificate: Option<Arc<User>>,
+    peer: Option<Arc<Peer>>,
     request: Request<Incoming>,
     labels: &mut Labels,
 ) -> Response<Body> {
@@ -116,14 +118,49 @@ async fn answer_to(
         return call.fail(Failure::new(400, "BadRequest", text));
     };
     labels.verb = info.verb;
+    if let Err(unknown) = authenticate(&mut call, peer.as_deref(), &info.path).await {
+        debug!(path = %info.path, why = %unknown, "credentials are wrong");
+        let failure = Failure::new(401, "Unauthorized", "Unauthorized");
+        return mark_stranger(call.fail(failure));
+    }
+    let is_stranger = call.user.is_anonymous();
+    let answer = answer_user(call, info, labels).await;
+    if is_stranger {
+        mark_stranger(answer)
+    } else {
+        answer
+    }
+}
+
+/// Finds out who asks.
+async fn authenticate(
+    call: &mut Call,
+    peer: Option<&Peer>,
+    path: &str,
+) -> Result<(), auth::Unauthorized> {
+    let state = Arc::clone(&call.state);
+    let proxied = peer
+        .filter(|peer| peer.is_proxy)
+        .and_then(|_| state.certificates.proxied(&call.headers));
     let credentials = Credentials {
         authorization: call.header(header::AUTHORIZATION),
-        certificate: certificate.as_ref(),
+        peer,
+        proxied: proxied.as_ref(),
+        path,
+        now: state.resources.now(),
     };
-    match state.authenticator.authenticate(credentials) {
-        Ok(user) => call.user = user,
-        Err(_) => return call.fail(Failure::new(401, "Unauthorized", "Unauthorized")),
-    }
+    call.user = state.authenticator.authenticate(credentials).await?;
+    state.certificates.clear(&mut call.headers);
+    Ok(())
+}
+
+fn mark_stranger(mut answer: Response<Body>) -> Response<Body> {
+    answer.extensions_mut().insert(Stranger);
+    answer
+}
+
+/// Answers a request whose user is known.
+async fn answer_user(mut call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
     let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
     let attributes = info.attributes(resource.as_deref());
     if let Err(failure) = impersonate(&mut call, attributes).await {
@@ -141,6 +178,7 @@ async fn answer_to(
         query: &call.query,
         time,
     };
+    let state = Arc::clone(&call.state);
     let admission = state.flow.admit(&state.resources, asked).await;
     let mut answer = match admission.refusal() {
         Some(refusal) => refusal,
@@ -271,6 +309,9 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     if let Some(answer) = discovery.answer(&catalogue, &call.method, path, &call.headers) {
         return answer;
     }
+    if let Some(answer) = state.openid.as_ref().and_then(|it| it.answer(call, path)) {
+        return answer;
+    }
     let read = matches!(call.method, Method::GET | Method::HEAD);
     match path.trim_end_matches('/') {
         "/version" | "/metrics" if !read => call.fail(Failure::method_not_allowed()),
@@ -283,7 +324,13 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
 
 /// `/`: the paths there are.
 fn index(state: &State) -> Response<Body> {
-    let mut paths: Vec<String> = [
+    let openid: &[&str] = if state.openid.is_some() {
+        &OpenId::PATHS
+    } else {
+        &[]
+    };
+    let mut paths: Vec<String> = openid.iter().copied().map(str::to_owned).collect();
+    let always = [
         "/api",
         "/api/v1",
         "/apis",
@@ -294,9 +341,8 @@ fn index(state: &State) -> Response<Body> {
         "/openapi/v3",
         "/readyz",
         "/version",
-    ]
-    .map(str::to_owned)
-    .into();
+    ];
+    paths.extend(always.map(str::to_owned));
     for group in state
         .resources
         .catalogue()

@@ -14,6 +14,8 @@ mod impersonation;
 mod metrics;
 mod negotiate;
 mod openapi;
+mod openid;
+mod peer;
 mod protobuf;
 mod query;
 mod render;
@@ -25,4 +27,5 @@ mod table;
 mod verbs;
 
 pub use flow::Limits;
+pub use peer::{BadAuthority, ClientCertificates, FrontProxy};
 pub use serve::{Options, Server};

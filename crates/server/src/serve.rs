@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use auth::{Authenticator, User};
+use auth::{Authenticator, Peer};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -18,6 +18,7 @@ use resources::Resources;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +27,7 @@ use tracing::{debug, warn};
 
 use crate::flow::Limits;
 use crate::handle::handle;
+use crate::peer::ClientCertificates;
 use crate::state::State;
 
 /// A client must finish its handshake within this time.
@@ -51,6 +53,8 @@ pub struct Options {
     pub resources: Resources,
     /// Who may come in.
     pub authenticator: Authenticator,
+    /// Whose client certificates count; `tls` takes any in its handshake.
+    pub certificates: Arc<ClientCertificates>,
     /// Certificates and protocols.
     pub tls: Arc<ServerConfig>,
     /// How many requests are worked on at a time.
@@ -72,6 +76,7 @@ impl Server {
         let state = State::new(
             options.resources,
             options.authenticator,
+            options.certificates,
             options.limits,
             address,
         );
@@ -138,12 +143,22 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
         Ok(Err(error)) => return debug!(%error, "handshake failed"),
         Err(_) => return debug!("handshake took too long"),
     };
-    let user = certificate_user(&stream);
+    let peer = peer(&stream, &state.certificates);
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    // Only who proved who they are may keep an HTTP/2 connection for more than one request: it is
+    // cheap to misuse.
+    let stranger = Arc::new(Notify::new());
+    let unknown = Arc::clone(&stranger);
     let mut stopped = state.stopped();
     let service = service_fn(move |request| {
-        let (state, user) = (Arc::clone(&state), user.clone());
-        async move { Ok::<_, std::convert::Infallible>(handle(state, user, request).await) }
+        let (state, peer, unknown) = (Arc::clone(&state), peer.clone(), Arc::clone(&unknown));
+        async move {
+            let answer = handle(state, peer, request).await;
+            if answer.extensions().get::<Stranger>().is_some() {
+                unknown.notify_one();
+            }
+            Ok::<_, std::convert::Infallible>(answer)
+        }
     });
     let io = TokioIo::new(Unstalled::new(stream));
     let stopping = async move {
@@ -160,6 +175,10 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
         tokio::select! {
             result = connection.as_mut() => result,
             () = stopping => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = stranger.notified() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -184,9 +203,13 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
     }
 }
 
-fn certificate_user(stream: &TlsStream<TcpStream>) -> Option<Arc<User>> {
-    let certificate = stream.get_ref().1.peer_certificates()?.first()?;
-    Authenticator::certificate_user(certificate).map(Arc::new)
+/// Marks the answer to somebody who did not prove who they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Stranger;
+
+fn peer(stream: &TlsStream<TcpStream>, certificates: &ClientCertificates) -> Option<Arc<Peer>> {
+    let chain = stream.get_ref().1.peer_certificates()?;
+    certificates.peer(chain).map(Arc::new)
 }
 
 /// A stream that fails when its peer takes nothing for [`WRITE_STALL_MAX`].

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use auth::{Authenticator, Credentials};
+use auth::Authenticator;
 use resources::Resources;
 use tokio::sync::watch;
 
@@ -11,13 +11,17 @@ use crate::discovery::Discovery;
 use crate::flow::{Flow, Limits};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
+use crate::openid::OpenId;
+use crate::peer::ClientCertificates;
 
 /// A running server's parts.
 pub(crate) struct State {
     pub resources: Resources,
     pub authenticator: Arc<Authenticator>,
+    pub certificates: Arc<ClientCertificates>,
     pub discovery: Discovery,
     pub openapi: OpenApi,
+    pub openid: Option<OpenId>,
     pub metrics: Metrics,
     pub flow: Flow,
     /// Whether the bootstrap objects are there.
@@ -30,24 +34,21 @@ impl State {
     pub(crate) fn new(
         resources: Resources,
         authenticator: Authenticator,
+        certificates: Arc<ClientCertificates>,
         limits: Limits,
         address: std::net::SocketAddr,
     ) -> State {
         let authenticator = Arc::new(authenticator);
-        let tokens = Arc::clone(&authenticator);
-        let resources = resources.with_tokens(Arc::new(move |token| {
-            let authorization = format!("Bearer {token}");
-            let credentials = Credentials {
-                authorization: Some(&authorization),
-                certificate: None,
-            };
-            tokens.authenticate(credentials).ok()
-        }));
+        let resources = resources.with_authenticator(Arc::clone(&authenticator));
         State {
             discovery: Discovery::new(address),
             openapi: OpenApi::default(),
+            openid: resources
+                .issuer()
+                .and_then(|issuer| OpenId::new(issuer, address)),
             resources,
             authenticator,
+            certificates,
             metrics: Metrics::default(),
             flow: Flow::new(limits),
             ready: AtomicBool::new(false),

@@ -1,5 +1,7 @@
 //! The command line. Every flag has an environment form, `WINDLASS_` and its name.
 
+pub(crate) mod identity;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use clap::{Args, Parser, Subcommand};
 use resources::Controller;
 use resources::admission::Chain;
 use tracing::level_filters::LevelFilter;
+
+use identity::Identity;
 
 /// A Kubernetes-compatible API server with Server-Side Apply at its heart.
 ///
@@ -38,6 +42,8 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Check a data directory for damage.
     Check(Check),
+    /// Make a kubeconfig for a user.
+    Kubeconfig(Kubeconfig),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -163,6 +169,8 @@ pub(crate) struct Serve {
         value_name = "LEVEL"
     )]
     pub log: LevelFilter,
+    #[command(flatten)]
+    pub identity: Identity,
 }
 
 impl Serve {
@@ -227,6 +235,36 @@ pub(crate) struct Restore {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
+    /// Where the data is.
+    #[arg(
+        long,
+        env = "WINDLASS_DATA",
+        default_value = "./windlass-data",
+        value_name = "DIR"
+    )]
+    pub data: PathBuf,
+}
+
+/// Makes a client certificate, signed by the authority of the data directory, and prints a
+/// kubeconfig with it and its key. The server need not run, and is not told: it trusts the
+/// certificate until it ends.
+#[derive(Debug, Args)]
+pub(crate) struct Kubeconfig {
+    /// The name of the user.
+    #[arg(long, value_name = "NAME")]
+    pub user: String,
+    /// A group that the user belongs to; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub group: Vec<String>,
+    /// How long the certificate is good: 30m, 24h, 7d.
+    #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
+    pub expires: Duration,
+    /// The address of the server; that of the admin's kubeconfig unless given.
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// The file to write, with mode 0600; standard output unless given.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Where the data is.
     #[arg(
         long,

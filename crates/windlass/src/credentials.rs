@@ -1,28 +1,28 @@
 //! Certificates, the admin token and the admin kubeconfig, made at the first start.
 //!
-//! Everything lies in the data directory with mode 0600. The authority and the admin's key are
-//! kept; the server's own certificate is made anew at every start, for the names of this host.
+//! Everything lies in the data directory with mode 0600. The authority, the admin's key and the key
+//! that signs tokens are kept; the server's own certificate is made anew at every start, for the
+//! names of this host, and again before it ends.
 
 use std::fs;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::Duration;
 
-use auth::User;
+use auth::{Authenticator, SigningKey, User};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 
 use crate::failure::Failure;
+use crate::users;
 
 /// The names by which programs inside a cluster call the API.
 const CLUSTER_NAMES: [&str; 4] = [
@@ -31,9 +31,13 @@ const CLUSTER_NAMES: [&str; 4] = [
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 ];
+const DAY_SECONDS: u64 = 86_400;
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const AUTHORITY_YEARS: i32 = 10;
-const LEAF_YEARS: i32 = 1;
+const AUTHORITY_DAYS: u32 = 10 * 365;
+/// How long the certificate of the server lives; it is renewed when a third is left.
+pub(crate) const LEAF_DAYS: u32 = 90;
+/// How long the admin's certificate lives; a start renews it when a third is left.
+const ADMIN_DAYS: u32 = 365;
 
 /// The credentials of a data directory.
 pub(crate) struct Credentials {
@@ -85,34 +89,11 @@ impl Credentials {
         User::authenticated("admin", "admin", &["system:masters"])
     }
 
-    /// TLS for a server at `address`.
-    pub(crate) fn tls(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, Failure> {
-        let (certificate, key) = self.server_certificate(address)?;
-        let authority = certificates(&self.authority_pem)?;
-        let mut roots = RootCertStore::empty();
-        for certificate in authority.clone() {
-            roots.add(certificate).map_err(|error| damaged(&error))?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| damaged(&error))?;
-        let mut chain = certificates(&certificate)?;
-        chain.extend(authority);
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| damaged(&error))?;
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| damaged(&error))?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)
-            .map_err(|error| damaged(&error))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
-    }
-
-    fn server_certificate(&self, address: SocketAddr) -> Result<(String, String), Failure> {
+    /// Makes a certificate for a server at `address`, with the authority's behind it, and its key.
+    pub(crate) fn server_certificate(
+        &self,
+        address: SocketAddr,
+    ) -> Result<(String, String), Failure> {
         let mut names: Vec<String> = vec!["localhost".to_owned()];
         names.extend(CLUSTER_NAMES.map(str::to_owned));
         names.extend(host_name());
@@ -127,13 +108,33 @@ impl Credentials {
         names.extend(addresses.iter().map(IpAddr::to_string));
         let mut params = leaf(names, "windlass", ExtendedKeyUsagePurpose::ServerAuth)?;
         params.is_ca = IsCa::NoCa;
-        self.sign(params)
+        let (certificate, key) = self.sign(params)?;
+        Ok((format!("{certificate}{}", self.authority_pem), key))
+    }
+
+    /// Makes a client certificate for a user, and its key.
+    pub(crate) fn user_certificate(
+        &self,
+        name: &str,
+        groups: &[String],
+        lifetime: Duration,
+    ) -> Result<(String, String), Failure> {
+        let usage = ExtendedKeyUsagePurpose::ClientAuth;
+        let mut params = leaf(Vec::new(), name, usage)?;
+        params.not_after = time::OffsetDateTime::now_utc() + lifetime;
+        let (certificate, key) = self.sign(params)?;
+        let authority = self.authority_pair()?;
+        let certificate = users::with_groups(&certificate, name, groups, &authority)
+            .ok_or_else(|| Failure::Certificates("the certificate cannot be signed".to_owned()))?;
+        Ok((certificate, key))
+    }
+
+    fn authority_pair(&self) -> Result<KeyPair, Failure> {
+        KeyPair::from_pem(&self.authority_key).map_err(|error| damaged(&error))
     }
 
     fn sign(&self, params: CertificateParams) -> Result<(String, String), Failure> {
-        let authority_key =
-            KeyPair::from_pem(&self.authority_key).map_err(|error| damaged(&error))?;
-        let issuer = Issuer::from_ca_cert_pem(&self.authority_pem, authority_key)
+        let issuer = Issuer::from_ca_cert_pem(&self.authority_pem, self.authority_pair()?)
             .map_err(|error| damaged(&error))?;
         let key = KeyPair::generate().map_err(|error| damaged(&error))?;
         let certificate = params
@@ -142,21 +143,23 @@ impl Credentials {
         Ok((certificate.pem(), key.serialize_pem()))
     }
 
-    /// Writes the admin's kubeconfig for a server at `address`; the key in it is kept.
-    pub(crate) fn write_kubeconfig(&self, address: SocketAddr) -> Result<PathBuf, Failure> {
+    /// Writes the admin's kubeconfig for a server at `address` that shows certificates of
+    /// `authority`; the key in it is kept until it ends.
+    pub(crate) fn write_kubeconfig(
+        &self,
+        address: SocketAddr,
+        authority: &str,
+    ) -> Result<PathBuf, Failure> {
         let (certificate_file, key_file) = (
             self.directory.join("admin.crt"),
             self.directory.join("admin.key"),
         );
         let (certificate, key) = match (read(&certificate_file)?, read(&key_file)?) {
-            (Some(certificate), Some(key)) => (certificate, key),
+            (Some(certificate), Some(key)) if !ends_soon(&certificate)? => (certificate, key),
             _ => {
-                let usage = ExtendedKeyUsagePurpose::ClientAuth;
-                let mut params = leaf(Vec::new(), "admin", usage)?;
-                params
-                    .distinguished_name
-                    .push(DnType::OrganizationName, "system:masters");
-                let (certificate, key) = self.sign(params)?;
+                let lifetime = Duration::from_secs(u64::from(ADMIN_DAYS) * DAY_SECONDS);
+                let masters = ["system:masters".to_owned()];
+                let (certificate, key) = self.user_certificate("admin", &masters, lifetime)?;
                 write_secret(&key_file, &key)?;
                 write_secret(&certificate_file, &certificate)?;
                 (certificate, key)
@@ -167,33 +170,49 @@ impl Credentials {
             ip if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             ip => ip,
         };
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: windlass\nclusters:\n\
-             - name: windlass\n  cluster:\n    server: https://{}\n    \
-             certificate-authority-data: {}\ncontexts:\n- name: windlass\n  context:\n    \
-             cluster: windlass\n    user: admin\nusers:\n- name: admin\n  user:\n    \
-             client-certificate-data: {}\n    client-key-data: {}\n",
-            SocketAddr::new(ip, address.port()),
-            STANDARD.encode(&self.authority_pem),
-            STANDARD.encode(certificate),
-            STANDARD.encode(key),
-        );
+        let text = users::Kubeconfig {
+            server: &format!("https://{}", SocketAddr::new(ip, address.port())),
+            authority,
+            user: "admin",
+            certificate: &certificate,
+            key: &key,
+        }
+        .to_string();
         let path = self.directory.join("admin.kubeconfig");
         if read(&path)?.as_deref() != Some(&text) {
             write_secret(&path, &text)?;
         }
         Ok(path)
     }
+
+    /// The key that signs the tokens of service accounts; made at the first start.
+    pub(crate) fn signing_key(&self) -> Result<SigningKey, Failure> {
+        let path = self.directory.join("service-account.key");
+        let Some(text) = read(&path)? else {
+            let (key, text) = SigningKey::generate();
+            write_secret(&path, &text)?;
+            return Ok(key);
+        };
+        SigningKey::from_pem(text.as_bytes()).map_err(|error| Failure::Given {
+            path,
+            detail: error.to_string(),
+        })
+    }
+}
+
+/// Whether a certificate of the admin has to be replaced.
+fn ends_soon(pem: &str) -> Result<bool, Failure> {
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
+    let certificate = certificate.map_err(|error| damaged(&error))?;
+    let Some((_, expires)) = Authenticator::certificate_facts(&certificate) else {
+        return Ok(true);
+    };
+    let third = i64::from(ADMIN_DAYS) * DAY_SECONDS as i64 / 3;
+    Ok(time::OffsetDateTime::now_utc().unix_timestamp() > expires - third)
 }
 
 fn damaged(error: &dyn std::error::Error) -> Failure {
     Failure::Certificates(error.to_string())
-}
-
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| damaged(&error))
 }
 
 fn make_authority() -> Result<(String, String), Failure> {
@@ -207,7 +226,7 @@ fn make_authority() -> Result<(String, String), Failure> {
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    set_lifetime(&mut params, AUTHORITY_YEARS);
+    set_lifetime(&mut params, AUTHORITY_DAYS);
     let key = KeyPair::generate().map_err(|error| damaged(&error))?;
     let certificate = params.self_signed(&key).map_err(|error| damaged(&error))?;
     Ok((certificate.pem(), key.serialize_pem()))
@@ -225,15 +244,15 @@ fn leaf(
         .push(DnType::CommonName, common_name);
     params.extended_key_usages = vec![usage];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    set_lifetime(&mut params, LEAF_YEARS);
+    set_lifetime(&mut params, LEAF_DAYS);
     Ok(params)
 }
 
 /// Valid from yesterday, so that a client whose clock is behind takes it too.
-fn set_lifetime(params: &mut CertificateParams, years: i32) {
+fn set_lifetime(params: &mut CertificateParams, days: u32) {
     let now = time::OffsetDateTime::now_utc();
     params.not_before = now - time::Duration::days(1);
-    params.not_after = now + time::Duration::days(i64::from(years) * 365);
+    params.not_after = now + time::Duration::days(i64::from(days));
 }
 
 fn host_name() -> Option<String> {
@@ -248,7 +267,7 @@ fn make_token() -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn read(path: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -260,7 +279,7 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Writes a file that only its owner reads, whole or not at all.
-fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |source| Failure::Write {
         path: path.to_owned(),
         source,

@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Bootstrap(#[from] resources::Error),
     #[error("cannot make or read certificates: {0}")]
     Certificates(String),
+    #[error("cannot use {}: {detail}", path.display())]
+    Given { path: PathBuf, detail: String },
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]

@@ -5,7 +5,10 @@ mod control;
 mod credentials;
 mod failure;
 mod files;
+mod identity;
 mod serve;
+mod serving;
+mod users;
 
 use std::process::ExitCode;
 
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         Command::Backup(options) => files::backup(&options),
         Command::Restore(options) => files::restore(&options),
         Command::Check(options) => files::check(&options),
+        Command::Kubeconfig(options) => users::kubeconfig(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,10 +6,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use auth::Authenticator;
+use auth::Issuer;
 use resources::Resources;
 use resources::admission::Chain;
-use rustls::ServerConfig;
 use server::Server;
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
@@ -20,6 +19,8 @@ use crate::arguments::Serve;
 use crate::control;
 use crate::credentials::Credentials;
 use crate::failure::Failure;
+use crate::identity::{self, Certificates};
+use crate::serving;
 
 /// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
@@ -62,8 +63,8 @@ async fn run(options: Serve) -> Result<(), Failure> {
         source,
     })?;
     // Making keys and making objects both wait for the disk; they may wait together.
-    let data = options.data.clone();
-    let making = tokio::task::spawn_blocking(move || make_credentials(&data, address));
+    let flags = options.clone();
+    let making = tokio::task::spawn_blocking(move || make_credentials(&flags, address));
     let chain = Chain::new(
         &options.enable_admission_plugins,
         &options.disable_admission_plugins,
@@ -72,49 +73,73 @@ async fn run(options: Serve) -> Result<(), Failure> {
         .with_server_side_apply(options.server_side_apply());
     resources.bootstrap(address).await?;
     let made = making.await;
-    let (credentials, tls, kubeconfig) =
-        made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
+    let made = made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
+    let flags = &options.identity;
+    let resources = resources.with_issuer(Arc::clone(&made.issuer));
+    let Certificates {
+        serving,
+        authorities,
+        clients,
+    } = made.certificates;
+    let authority = serving.authority();
     let server = Server::new(
         listener,
         server::Options {
+            authenticator: identity::authenticator(
+                flags,
+                &made.credentials,
+                &resources,
+                &made.issuer,
+            )?,
             resources: resources.clone(),
-            authenticator: Authenticator::new([(credentials.token.clone(), Credentials::admin())]),
-            tls,
+            tls: serving.tls(&clients)?,
+            certificates: Arc::clone(&clients),
             limits: options.limits(),
         },
     )
     .map_err(Failure::Runtime)?;
     control::listen(&options.data, store.clone()).await?;
     let which = options.controllers();
-    let controllers = (!which.is_empty()).then(|| {
-        let certificate = credentials.authority().to_owned();
-        tokio::spawn(resources.clone().run_controllers(which, certificate))
-    });
+    let controllers = (!which.is_empty())
+        .then(|| tokio::spawn(resources.clone().run_controllers(which, authority)));
+    let renewal = tokio::spawn(serving::keep_current(serving, authorities, clients));
     let (known, definitions_known) = tokio::sync::oneshot::channel();
     let definitions = tokio::spawn(resources.clone().run_definitions(known));
     // It answers as soon as the stored definitions are served; if it is gone, none is.
     let _ = definitions_known.await;
     server.set_ready();
     let running = tokio::spawn(server.run(stop_signal()?));
-    greet(address, &options.data, new, &kubeconfig);
+    greet(address, &options.data, new, &made.kubeconfig);
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
     definitions.abort();
     if let Some(controllers) = controllers {
         controllers.abort();
     }
+    renewal.abort();
     store.close().await;
     info!("stopped");
     Ok(())
 }
 
-type Made = (Credentials, Arc<ServerConfig>, PathBuf);
+/// What is made at the first start and read at others.
+struct Made {
+    credentials: Arc<Credentials>,
+    certificates: Certificates,
+    issuer: Arc<Issuer>,
+    kubeconfig: PathBuf,
+}
 
-fn make_credentials(data: &Path, address: SocketAddr) -> Result<Made, Failure> {
-    let credentials = Credentials::open(data)?;
-    let kubeconfig = credentials.write_kubeconfig(address)?;
-    let tls = credentials.tls(address)?;
-    Ok((credentials, tls, kubeconfig))
+fn make_credentials(options: &Serve, address: SocketAddr) -> Result<Made, Failure> {
+    let credentials = Arc::new(Credentials::open(&options.data)?);
+    let certificates = identity::certificates(&options.identity, &credentials, address)?;
+    let authority = certificates.serving.authority();
+    Ok(Made {
+        kubeconfig: credentials.write_kubeconfig(address, &authority)?,
+        issuer: Arc::new(identity::issuer(&options.identity, &credentials)?),
+        certificates,
+        credentials,
+    })
 }
 
 /// Makes the directory if it is missing; tells whether it did.

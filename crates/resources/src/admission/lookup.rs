@@ -36,6 +36,25 @@ impl Resources {
         }
     }
 
+    /// An object and its version, if it exists.
+    pub(crate) async fn find_version(
+        &self,
+        place: Place,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<(store::Revision, Map)>, Error> {
+        let kind = self.built_in(place)?;
+        match self.get(kind, namespace, name, None).await {
+            Ok(record) => {
+                let revision = record.revision;
+                self.tree(kind, record)
+                    .map(|object| Some((revision, object)))
+            }
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Every object of a collection, or of the part of it in `namespace`.
     pub(crate) async fn find_all(&self, place: Place, namespace: &str) -> Result<Vec<Map>, Error> {
         let kind = self.built_in(place)?;

@@ -1,0 +1,266 @@
+//! What tokens say and which are believed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use object::json;
+
+use super::*;
+
+const NOW: i64 = 1_700_000_000;
+
+fn issuer() -> Issuer {
+    Issuer::new(IssuerOptions {
+        signing: SigningKey::generate().0,
+        keys: Vec::new(),
+        issuers: vec!["https://issuer".to_owned(), "https://old".to_owned()],
+        audiences: Vec::new(),
+        lifetime_seconds_max: 0,
+    })
+}
+
+fn named(name: &str, uid: &str) -> Named {
+    Named {
+        name: name.into(),
+        uid: uid.into(),
+    }
+}
+
+fn claims() -> Claims {
+    Claims {
+        namespace: "ns".into(),
+        account: named("robot", "u1"),
+        pod: Some(named("pod", "u2")),
+        node: Some(named("node", "u3")),
+        id: "jti".into(),
+        audiences: vec!["https://issuer".into()],
+        ..Claims::default()
+    }
+}
+
+fn hour() -> Lifetime {
+    Lifetime {
+        seconds: 3600,
+        warn_after_seconds: None,
+    }
+}
+
+fn said(token: &str) -> String {
+    let part = token.split('.').nth(1).unwrap();
+    String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+fn refusal(issuer: &Issuer, token: &str, now: i64) -> String {
+    issuer.read(token, issuer.audiences(), now).unwrap_err()
+}
+
+#[test]
+fn a_token_says_what_upstream_says() {
+    let issuer = issuer();
+    let lifetime = issuer.lifetime(3607, true, issuer.audiences());
+    let token = issuer.sign(&claims(), NOW, lifetime).unwrap();
+    assert_eq!(
+        said(&token),
+        r#"{"aud":["https://issuer"],"exp":1731536000,"iat":1700000000,"iss":"https://issuer","jti":"jti","kubernetes.io":{"namespace":"ns","node":{"name":"node","uid":"u3"},"pod":{"name":"pod","uid":"u2"},"serviceaccount":{"name":"robot","uid":"u1"},"warnafter":1700003607},"nbf":1700000000,"sub":"system:serviceaccount:ns:robot"}"#
+    );
+    let read = issuer.read(&token, issuer.audiences(), NOW).unwrap();
+    let read = read.unwrap();
+    let expected = Claims {
+        expires: Some(1_731_536_000),
+        ..claims()
+    };
+    assert_eq!(read, expected);
+    let user = read.user();
+    assert_eq!(
+        user.groups,
+        [
+            "system:serviceaccounts",
+            "system:serviceaccounts:ns",
+            "system:authenticated"
+        ]
+    );
+    let extra: Vec<String> = user
+        .extra
+        .iter()
+        .map(|(key, value)| format!("{}={}", key.rsplit('/').next().unwrap(), value[0]))
+        .collect();
+    assert_eq!(
+        extra,
+        [
+            "credential-id=JTI=jti",
+            "node-name=node",
+            "node-uid=u3",
+            "pod-name=pod",
+            "pod-uid=u2"
+        ]
+    );
+}
+
+#[test]
+fn which_lifetimes_are_extended() {
+    let issuer = issuer();
+    let ours = issuer.audiences().to_vec();
+    let foreign = [Text::from("other")];
+    let cases = [
+        (3607, true, ours.as_slice(), true),
+        (3607, false, ours.as_slice(), false),
+        (3600, true, ours.as_slice(), false),
+        (3607, true, foreign.as_slice(), false),
+    ];
+    for (seconds, pod, audiences, extended) in cases {
+        let lifetime = issuer.lifetime(seconds, pod, audiences);
+        assert_eq!(lifetime.warn_after_seconds.is_some(), extended);
+    }
+}
+
+#[test]
+fn when_a_token_counts() {
+    let issuer = issuer();
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    let read = |now| issuer.read(&token, issuer.audiences(), now);
+    for good in [NOW - 60, NOW, NOW + 3600, NOW + 3660] {
+        assert!(read(good).unwrap().is_some(), "{good}");
+    }
+    assert_eq!(
+        read(NOW - 61).unwrap_err(),
+        "service account token is not valid yet"
+    );
+    assert_eq!(
+        read(NOW + 3661).unwrap_err(),
+        "service account token has expired"
+    );
+}
+
+#[test]
+fn for_whom_a_token_is() {
+    let issuer = issuer();
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    let both = ["z".into(), "https://issuer".into()];
+    let read = issuer.read(&token, &both, NOW).unwrap().unwrap();
+    assert_eq!(read.audiences, ["https://issuer"]);
+    assert_eq!(
+        issuer.read(&token, &["z".into()], NOW).unwrap_err(),
+        "token audiences [\"https://issuer\"] is invalid for the target audiences [\"z\"]"
+    );
+}
+
+#[test]
+fn which_forgeries_are_seen() {
+    let issuer = issuer();
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    let parts: Vec<&str> = token.split('.').collect();
+    let (claims_part, signature) = (parts[1], parts[2]);
+    let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let primitive = "go-jose/go-jose: error in cryptographic primitive";
+    let with =
+        |header: &str, signature: &str| format!("{}.{claims_part}.{signature}", encode(header));
+    let cases = [
+        (with(r#"{"alg":"none"}"#, ""), primitive),
+        (with(r#"{"alg":"HS256"}"#, signature), primitive),
+        (with(r#"{"alg":"RS256"}"#, signature), primitive),
+        (
+            with(r#"{"alg":"ES256","crit":["exp"]}"#, signature),
+            primitive,
+        ),
+        (with(r#"{"alg":"ES256"}"#, signature), primitive),
+        (
+            with(r#"{"alg":"ES256","kid":"x"}"#, signature),
+            "invalid signature, no keys found",
+        ),
+    ];
+    for (forged, expected) in cases {
+        assert_eq!(refusal(&issuer, &forged, NOW), expected);
+    }
+    let longer = said(&token).replace("1700003600", "1900003600");
+    let forged = format!("{}.{}.{signature}", parts[0], encode(&longer));
+    assert_eq!(refusal(&issuer, &forged, NOW), primitive);
+}
+
+#[test]
+fn what_is_not_ours_is_left_to_others() {
+    let mine = issuer();
+    let other = Issuer::new(IssuerOptions {
+        signing: SigningKey::generate().0,
+        keys: Vec::new(),
+        issuers: vec!["https://elsewhere".to_owned()],
+        audiences: Vec::new(),
+        lifetime_seconds_max: 0,
+    });
+    let token = other.sign(&claims(), NOW, hour()).unwrap();
+    for foreign in [
+        token.as_str(),
+        "",
+        "a",
+        "a.b",
+        "a.b.c",
+        "a.b.c.d",
+        "e30.e30.",
+        "e30.W10.",
+    ] {
+        let read = mine.read(foreign, mine.audiences(), NOW).unwrap();
+        assert_eq!(read, None, "{foreign}");
+    }
+}
+
+#[test]
+fn tokens_of_secrets_have_other_claims() {
+    let issuer = issuer();
+    let sign = |edit: &dyn Fn(&mut Map)| {
+        let mut all = Map::new();
+        all.insert("iss", Value::from("kubernetes/serviceaccount"));
+        all.insert("sub", Value::from("system:serviceaccount:ns:robot"));
+        for (key, value) in [
+            ("namespace", "ns"),
+            ("secret.name", "s"),
+            ("service-account.name", "robot"),
+            ("service-account.uid", "u1"),
+        ] {
+            all.insert(
+                format!("kubernetes.io/serviceaccount/{key}"),
+                Value::from(value),
+            );
+        }
+        edit(&mut all);
+        jwt::sign(&issuer.signing, &Value::Object(all)).unwrap()
+    };
+    let token = sign(&|_| {});
+    let read = issuer.read(&token, issuer.audiences(), NOW).unwrap();
+    let read = read.unwrap();
+    assert!(read.is_legacy);
+    assert_eq!(read.secret.as_ref().map(|it| it.name.as_str()), Some("s"));
+    assert_eq!(read.user().extra.len(), 0);
+    let cases: [(&str, &str); 3] = [
+        ("sub", "sub claim is missing"),
+        (
+            "kubernetes.io/serviceaccount/secret.name",
+            "secretName claim is missing",
+        ),
+        (
+            "kubernetes.io/serviceaccount/service-account.uid",
+            "serviceAccountUID claim is missing",
+        ),
+    ];
+    for (without, expected) in cases {
+        let token = sign(&|all| {
+            all.remove(without);
+        });
+        assert_eq!(refusal(&issuer, &token, NOW), expected);
+    }
+    let token = sign(&|all| {
+        all.insert("sub", Value::from("system:serviceaccount:ns:other"));
+    });
+    assert_eq!(refusal(&issuer, &token, NOW), "sub claim is invalid");
+}
+
+#[test]
+fn what_others_are_told_of_the_issuer() {
+    let issuer = issuer();
+    let told = issuer.configuration("https://1.2.3.4:6443/openid/v1/jwks");
+    assert_eq!(
+        told.unwrap(),
+        r#"{"issuer":"https://issuer","jwks_uri":"https://1.2.3.4:6443/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
+    );
+    let keys = json::parse(issuer.key_set().as_bytes()).unwrap();
+    let keys = crate::keys::from_jwks(&keys);
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    assert!(Jwt::read(&token).unwrap().is_signed_by(&keys[0]));
+}
