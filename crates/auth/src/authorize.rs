@@ -1,6 +1,7 @@
 //! The question of permission and its answers.
 
 use std::fmt;
+use std::pin::Pin;
 
 use object::Text;
 use object::field::quote;
@@ -77,8 +78,24 @@ impl<'a> Attributes<'a> {
 pub enum Decision {
     /// Go on.
     Allow,
-    /// Stop.
+    /// Stop, unless somebody else allows it.
     Deny,
+    /// Stop, whatever others say.
+    Forbid,
+}
+
+/// A verdict that is being found.
+pub type Deciding<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
+/// Decides what users may do.
+pub trait Authorizer: Send + Sync {
+    /// Decides, and says why.
+    fn decide<'a>(&'a self, user: &'a User, attributes: Attributes<'a>) -> Deciding<'a>;
+
+    /// Why the rules of a user cannot be listed, if they cannot.
+    fn incomplete_rules(&self, _user: &User) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A decision and why it was taken.

@@ -14,8 +14,7 @@ use object::Text;
 use object::field::{Path, quote, summary};
 use object::names;
 
-use crate::authorize::{Attributes, Decision, Refusal};
-use crate::rules::Rules;
+use crate::authorize::{Attributes, Authorizer, Decision, Refusal};
 use crate::user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User, node, service_account,
 };
@@ -74,9 +73,9 @@ impl Impersonation {
     ///
     /// # Errors
     /// What the first way lacks, if none is open.
-    pub fn act_as(
+    pub async fn act_as(
         &self,
-        rules: &Rules,
+        authorizer: &dyn Authorizer,
         user: &User,
         wanted: &Wanted,
         request: Attributes<'_>,
@@ -86,12 +85,12 @@ impl Impersonation {
         let mut refused = None;
         for way in last.into_iter().chain(others) {
             let attempt = Attempt {
-                rules,
+                authorizer,
                 user,
                 wanted,
                 way,
             };
-            match attempt.check(request) {
+            match attempt.check(request).await {
                 Some(Ok(becomes)) => {
                     self.remember(user, way);
                     return Ok(becomes);
@@ -159,7 +158,7 @@ impl Way {
 
 /// One way, tried for one request.
 struct Attempt<'a> {
-    rules: &'a Rules,
+    authorizer: &'a dyn Authorizer,
     user: &'a User,
     wanted: &'a Wanted,
     way: Way,
@@ -167,31 +166,32 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// The user this leads to; `None` if the way is not for such an identity.
-    fn check(&self, request: Attributes<'_>) -> Option<Result<User, Refusal>> {
+    async fn check(&self, request: Attributes<'_>) -> Option<Result<User, Refusal>> {
         if !self.way.fits(self.user, self.wanted) {
             return None;
         }
-        Some(
-            self.check_request(request)
-                .and_then(|()| self.check_identity()),
-        )
+        if let Err(refusal) = self.check_request(request).await {
+            return Some(Err(refusal));
+        }
+        Some(self.check_identity().await)
     }
 
-    fn check_request(&self, request: Attributes<'_>) -> Result<(), Refusal> {
+    async fn check_request(&self, request: Attributes<'_>) -> Result<(), Refusal> {
         let Some(way) = self.way.verb().strip_prefix("impersonate:") else {
             return Ok(());
         };
         let verb = format!("impersonate-on:{way}:{}", request.verb());
-        self.need(request.with_verb(&verb))
+        self.need(request.with_verb(&verb)).await
     }
 
-    fn check_identity(&self) -> Result<User, Refusal> {
-        let groups = self.check_name()?;
+    async fn check_identity(&self) -> Result<User, Refusal> {
+        let groups = self.check_name().await?;
         if !self.wanted.uid.is_empty() {
-            self.need(self.identity(GROUP, "uids", &self.wanted.uid))?;
+            self.need(self.identity(GROUP, "uids", &self.wanted.uid))
+                .await?;
         }
-        self.check_groups()?;
-        self.check_extra()?;
+        self.check_groups().await?;
+        self.check_extra().await?;
         let mut user = User {
             name: self.wanted.name.clone(),
             uid: self.wanted.uid.clone(),
@@ -210,7 +210,7 @@ impl Attempt<'_> {
     }
 
     /// Checks the name, and tells the groups that come with it.
-    fn check_name(&self) -> Result<Vec<Text>, Refusal> {
+    async fn check_name(&self) -> Result<Vec<Text>, Refusal> {
         let name = self.wanted.name.as_str();
         let mut groups = self.wanted.groups.clone();
         if let Some((namespace, name)) = service_account(name) {
@@ -224,7 +224,8 @@ impl Attempt<'_> {
                 resource: "serviceaccounts",
                 namespace,
                 name,
-            })?;
+            })
+            .await?;
             return Ok(groups);
         }
         match node(name).filter(|_| self.way.is_constrained()) {
@@ -235,17 +236,18 @@ impl Attempt<'_> {
                 } else {
                     node
                 };
-                self.need(self.identity(GROUP, "nodes", name))?;
+                self.need(self.identity(GROUP, "nodes", name)).await?;
                 Ok(vec!["system:nodes".into()])
             }
             None => {
-                self.need(self.identity(self.own_group(), "users", name))?;
+                self.need(self.identity(self.own_group(), "users", name))
+                    .await?;
                 Ok(groups)
             }
         }
     }
 
-    fn check_groups(&self) -> Result<(), Refusal> {
+    async fn check_groups(&self) -> Result<(), Refusal> {
         let groups = &self.wanted.groups;
         let about = |name| self.identity(self.own_group(), "groups", name);
         if self.way.is_constrained() {
@@ -257,14 +259,17 @@ impl Attempt<'_> {
                 let reason = "impersonating the system:masters group is not allowed";
                 return Err(Refusal::new(self.user, about(MASTERS), reason));
             }
-            if groups.len() >= MANY && self.need(about("*")).is_ok() {
+            if groups.len() >= MANY && self.need(about("*")).await.is_ok() {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|group| self.need(about(group)))
+        for group in groups {
+            self.need(about(group)).await?;
+        }
+        Ok(())
     }
 
-    fn check_extra(&self) -> Result<(), Refusal> {
+    async fn check_extra(&self) -> Result<(), Refusal> {
         let extra = &self.wanted.extra;
         if self.way.is_constrained() && !extra.is_empty() {
             if let Err(reason) = validate_extra(extra) {
@@ -273,14 +278,14 @@ impl Attempt<'_> {
             }
             let values: usize = extra.values().map(Vec::len).sum();
             let all = self.identity(GROUP, "userextras/*", "*");
-            if (extra.len() >= MANY || values >= MANY) && self.need(all).is_ok() {
+            if (extra.len() >= MANY || values >= MANY) && self.need(all).await.is_ok() {
                 return Ok(());
             }
         }
         for (key, values) in extra {
             let resource = format!("userextras/{key}");
             for value in values {
-                self.need(self.identity(GROUP, &resource, value))?;
+                self.need(self.identity(GROUP, &resource, value)).await?;
             }
         }
         Ok(())
@@ -301,12 +306,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn need(&self, attributes: Attributes<'_>) -> Result<(), Refusal> {
-        if self.rules.authorize(self.user, attributes) == Decision::Allow {
+    async fn need(&self, attributes: Attributes<'_>) -> Result<(), Refusal> {
+        let verdict = self.authorizer.decide(self.user, attributes).await;
+        if verdict.decision == Decision::Allow {
             return Ok(());
         }
-        let reason = self.rules.explain(self.user, attributes).reason;
-        Err(Refusal::new(self.user, attributes, &reason))
+        Err(Refusal::new(self.user, attributes, &verdict.reason))
     }
 }
 

@@ -13,7 +13,7 @@ mod tokens;
 mod user;
 
 pub use authenticate::{Anonymous, Authenticator, Credentials, Peer, Unauthorized};
-pub use authorize::{Attributes, Decision, Refusal, Verdict};
+pub use authorize::{Attributes, Authorizer, Deciding, Decision, Refusal, Verdict};
 pub use impersonate::{Impersonation, NoName, Wanted};
 pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named};
 pub use keys::{KeyError, PublicKey, SigningKey, to_pem};

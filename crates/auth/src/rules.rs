@@ -12,7 +12,7 @@ use object::field::quote;
 use object::labels::LabelSelector;
 
 use crate::User;
-use crate::authorize::{Attributes, Decision, Verdict};
+use crate::authorize::{Attributes, Authorizer, Deciding, Decision, Verdict};
 use crate::rule::{Rule, missing, quote_all};
 
 /// A Role or ClusterRole.
@@ -350,6 +350,12 @@ impl Rules {
             }
         }
         self.gathered = gathered;
+    }
+}
+
+impl Authorizer for Rules {
+    fn decide<'a>(&'a self, user: &'a User, attributes: Attributes<'a>) -> Deciding<'a> {
+        Box::pin(std::future::ready(self.explain(user, attributes)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use auth::{Impersonation, Rules, User, Wanted};
 
-use crate::{ask, jane, jane_holds};
+use crate::{ask, at_once, jane, jane_holds};
 
 fn wanted(name: &str) -> Wanted {
     Wanted {
@@ -32,8 +32,7 @@ fn act(rules: &Rules, wanted: &Wanted) -> Result<User, String> {
 }
 
 fn act_with(by: &Impersonation, rules: &Rules, wanted: &Wanted) -> Result<User, String> {
-    by.act_as(rules, &jane(), wanted, ask("list - pods a -"))
-        .map_err(|it| it.to_string())
+    at_once(by.act_as(rules, &jane(), wanted, ask("list - pods a -"))).map_err(|it| it.to_string())
 }
 
 #[test]
@@ -212,10 +211,8 @@ fn an_account_may_be_the_node_it_runs_on() {
         auth::Subject::Group("robots".into()),
     )]);
     let by = Impersonation::default();
-    let act = |name| {
-        by.act_as(&rules, &robot, &wanted(name), ask("list - pods a -"))
-            .is_ok()
-    };
+    let act =
+        |name| at_once(by.act_as(&rules, &robot, &wanted(name), ask("list - pods a -"))).is_ok();
     assert!(act("system:node:n1"));
     assert!(!act("system:node:n2"));
     assert!(!act("joe"));

@@ -8,6 +8,7 @@ mod actions;
 pub mod admission;
 mod allocate;
 mod apply;
+pub mod authorization;
 pub mod body;
 pub mod bootstrap;
 mod controllers;
@@ -65,6 +66,8 @@ pub struct Resources {
     /// Signs the tokens of service accounts.
     issuer: Option<Arc<Issuer>>,
     roles: Arc<roles::Roles>,
+    /// Who decides what users may do.
+    modes: Arc<[authorization::Mode]>,
     unchanged: Arc<unchanged::Unchanged>,
     quotas: Arc<admission::Quotas>,
     server_side_apply: bool,
@@ -133,6 +136,7 @@ impl Resources {
             authenticator: None,
             issuer: None,
             roles: Arc::default(),
+            modes: Arc::new([authorization::Mode::Rbac]),
             unchanged: Arc::default(),
             quotas: Arc::default(),
             server_side_apply: true,

@@ -6,6 +6,7 @@ use auth::{Attributes, Decision, Rule, User};
 use object::field::{FieldError, Path};
 use object::{Map, Text, Value, json, value};
 
+use crate::authorization::Mode;
 use crate::body::{self, Body, Parsed};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut};
@@ -118,6 +119,9 @@ impl Resources {
         };
         let mut status = Map::new();
         status.insert("allowed", Value::Bool(verdict.decision == Decision::Allow));
+        if verdict.decision == Decision::Forbid {
+            status.insert("denied", Value::Bool(true));
+        }
         if !verdict.reason.is_empty() {
             status.insert("reason", Value::from(verdict.reason));
         }
@@ -131,21 +135,43 @@ impl Resources {
         if namespace.is_empty() {
             return Err(Error::BadRequest("no namespace on request".to_owned()));
         }
-        let rules = self.rules().await?;
-        let held = rules.rules_for(request.user, namespace);
-        let about = |part: fn(&Rule) -> &[Text], write: fn(&Rule) -> Value| {
-            let rules = held.rules.iter().filter(|rule| !part(rule).is_empty());
-            Value::Array(rules.map(|rule| write(rule)).collect())
-        };
+        let (mut resource_rules, mut path_rules) = (Vec::new(), Vec::new());
+        let mut problems = Vec::new();
+        for mode in self.modes.iter() {
+            match mode {
+                Mode::Rbac => {
+                    let rules = self.rules().await?;
+                    let held = rules.rules_for(request.user, namespace);
+                    let with_resources = held.rules.iter().filter(|it| !it.resources.is_empty());
+                    resource_rules.extend(with_resources.map(|rule| resource_rule(rule)));
+                    let with_paths = held.rules.iter().filter(|it| !it.paths.is_empty());
+                    path_rules.extend(with_paths.map(|rule| path_rule(rule)));
+                    problems.extend(held.problems());
+                }
+                Mode::AlwaysAllow => {
+                    let all = Rule {
+                        groups: vec!["*".into()],
+                        resources: vec!["*".into()],
+                        paths: vec!["*".into()],
+                        names: Vec::new(),
+                        verbs: vec!["*".into()],
+                    };
+                    resource_rules.push(resource_rule(&all));
+                    path_rules.push(path_rule(&all));
+                }
+                Mode::AlwaysDeny => {}
+                Mode::Asked(other) => {
+                    let problem = other.incomplete_rules(request.user);
+                    problems.extend(problem.map(str::to_owned));
+                }
+            }
+        }
         let mut status = Map::new();
-        status.insert(
-            "resourceRules",
-            about(|rule| &rule.resources, resource_rule),
-        );
-        status.insert("nonResourceRules", about(|rule| &rule.paths, path_rule));
-        status.insert("incomplete", Value::Bool(held.problems().is_some()));
-        if let Some(problems) = held.problems() {
-            status.insert("evaluationError", Value::from(problems));
+        status.insert("resourceRules", Value::Array(resource_rules));
+        status.insert("nonResourceRules", Value::Array(path_rules));
+        status.insert("incomplete", Value::Bool(!problems.is_empty()));
+        if !problems.is_empty() {
+            status.insert("evaluationError", Value::from(problems.join(", ")));
         }
         let mut answer = request.kind.empty_object();
         answer.insert("metadata", value!({}));

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::{
-    Aggregation, Attributes, Binding, Change, Decision, Impersonation, Refusal, Role, RoleRef,
-    Rule, Rules, Subject as For, User, Verdict, Wanted,
+    Aggregation, Binding, Change, Impersonation, Refusal, Role, RoleRef, Rule, Rules,
+    Subject as For,
 };
 use kinds::Catalogue;
 use object::labels::LabelSelector;
@@ -34,7 +34,7 @@ pub(crate) struct Roles {
     aggregation: Aggregation,
     /// `None` until the first decision, and after falling too far behind.
     feed: Mutex<Option<Feed>>,
-    impersonation: Impersonation,
+    pub(crate) impersonation: Impersonation,
 }
 
 /// The rules and where to learn of their changes.
@@ -46,50 +46,6 @@ struct Feed {
 }
 
 impl Resources {
-    /// Whether `user` may do this.
-    pub async fn authorize(
-        &self,
-        user: &User,
-        attributes: Attributes<'_>,
-    ) -> Result<Decision, Error> {
-        if user.is_master() {
-            return Ok(Decision::Allow);
-        }
-        Ok(self.rules().await?.authorize(user, attributes))
-    }
-
-    /// Whether `user` may do this, and why.
-    pub async fn explain(&self, user: &User, attributes: Attributes<'_>) -> Result<Verdict, Error> {
-        Ok(self.rules().await?.explain(user, attributes))
-    }
-
-    /// Refuses what `user` may not do; the outer error is one of the server's own.
-    pub async fn permit(
-        &self,
-        user: &User,
-        attributes: Attributes<'_>,
-    ) -> Result<Result<(), Refusal>, Error> {
-        if self.authorize(user, attributes).await? == Decision::Allow {
-            return Ok(Ok(()));
-        }
-        let verdict = self.explain(user, attributes).await?;
-        Ok(Err(Refusal::new(user, attributes, &verdict.reason)))
-    }
-
-    /// The user that `user` becomes for a request, if they may act as whom they want to be.
-    pub async fn act_as(
-        &self,
-        user: &User,
-        wanted: &Wanted,
-        attributes: Attributes<'_>,
-    ) -> Result<Result<User, Refusal>, Error> {
-        let rules = self.rules().await?;
-        Ok(self
-            .roles
-            .impersonation
-            .act_as(&rules, user, wanted, attributes))
-    }
-
     /// The rules as they are now.
     pub async fn rules(&self) -> Result<Arc<Rules>, Error> {
         let newest = self.store.revision();

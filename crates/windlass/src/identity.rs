@@ -9,9 +9,10 @@ use auth::{
 };
 use resources::Resources;
 use resources::accounts::{AccountTokens, BootstrapTokens};
+use resources::authorization::Mode;
 use server::{ClientCertificates, FrontProxy};
 
-use crate::arguments::identity::Identity;
+use crate::arguments::identity::{self, Identity};
 use crate::credentials::Credentials;
 use crate::failure::Failure;
 use crate::serving::{Authorities, Serving};
@@ -126,4 +127,14 @@ pub(crate) fn authenticator(
         known = known.with_tokens(BootstrapTokens::new(resources.clone(), audiences));
     }
     Ok(known)
+}
+
+/// Who decides what users may do.
+pub(crate) fn modes(flags: &Identity) -> Vec<Mode> {
+    let mode = |mode: &identity::Mode| match mode {
+        identity::Mode::AlwaysAllow => Mode::AlwaysAllow,
+        identity::Mode::AlwaysDeny => Mode::AlwaysDeny,
+        identity::Mode::Rbac => Mode::Rbac,
+    };
+    flags.authorization_mode.iter().map(mode).collect()
 }
