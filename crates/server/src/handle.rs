@@ -8,6 +8,7 @@ use auth::{Attributes, Credentials, Peer, Refusal, User};
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use kinds::{Catalogue, Kind};
 use resources::error::Subject;
@@ -23,7 +24,7 @@ use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
 use crate::serve::Stranger;
 use crate::state::State;
-use crate::{health, impersonation, openapi, verbs};
+use crate::{health, impersonation, openapi, verbs, websocket};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// A request that is not a watch is given up after this long.
@@ -37,6 +38,8 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     pub query: Query,
     pub incoming: Option<Incoming>,
+    /// The connection itself, if the client wants to go on in another protocol.
+    pub upgrade: Option<OnUpgrade>,
 }
 
 impl Call {
@@ -102,7 +105,7 @@ async fn answer_to(
     request: Request<Incoming>,
     labels: &mut Labels,
 ) -> Response<Body> {
-    let (parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
     let mut call = Call {
@@ -112,12 +115,16 @@ async fn answer_to(
         headers: parts.headers,
         query,
         incoming: Some(incoming),
+        upgrade: parts.extensions.remove(),
     };
     let Ok(info) = info else {
         let text = "the path of the request is not valid percent-encoded UTF-8";
         return call.fail(Failure::new(400, "BadRequest", text));
     };
     labels.verb = info.verb;
+    if let Err(failure) = websocket::take_token(&mut call.headers) {
+        return call.fail(failure);
+    }
     if let Err(unknown) = authenticate(&mut call, peer.as_deref(), &info.path).await {
         debug!(path = %info.path, why = %unknown, "credentials are wrong");
         let failure = Failure::new(401, "Unauthorized", "Unauthorized");

@@ -25,6 +25,7 @@ mod state;
 mod streams;
 mod table;
 mod verbs;
+mod websocket;
 
 pub use flow::Limits;
 pub use peer::{BadAuthority, ClientCertificates, FrontProxy};

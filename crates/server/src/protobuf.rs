@@ -24,6 +24,9 @@ pub(crate) fn of_json(text: &[u8]) -> Option<Bytes> {
     Some(out.into())
 }
 
+/// A frame begins with its length in this many bytes.
+pub(crate) const FRAME_HEAD_BYTES: usize = 4;
+
 /// One frame of a watch; empty if there is no message for what it holds.
 pub(crate) fn frame(event: &str, object: &Value) -> Bytes {
     let mut out = Vec::new();

@@ -188,7 +188,8 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIMEOUT)
             .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(io, service);
+            .serve_connection(io, service)
+            .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             result = connection.as_mut() => result,

@@ -29,6 +29,7 @@ use crate::render::{self, partial};
 use crate::request::ResourcePath;
 use crate::state::State;
 use crate::table;
+use crate::websocket::{self, Message};
 
 /// A watch without `timeoutSeconds` lasts this long, and up to as long again.
 const WATCH_SECONDS_MIN: u64 = 1800;
@@ -68,7 +69,14 @@ pub(crate) async fn watch(
     let now = Instant::now();
     let end = now + Duration::from_secs(seconds);
     call.state.metrics.watch_began();
+    let upgrade = websocket::is_wanted(&call.headers).then(|| call.upgrade.take());
+    let upgrade = upgrade.flatten();
+    let message = match representation.media {
+        Media::Protobuf => Message::Binary,
+        Media::Json | Media::Yaml => Message::Text,
+    };
     let flow = Flow {
+        message: upgrade.is_some().then_some(message),
         media: representation.media,
         shape: representation.shape,
         include,
@@ -98,6 +106,9 @@ pub(crate) async fn watch(
             frame.map(|frame| (frame, flow))
         }
     });
+    if let Some(upgrade) = upgrade {
+        return websocket::answer(&call.headers, upgrade, frames);
+    }
     let mut answer = Response::new(Body::stream(frames));
     let content_type = match representation.media {
         Media::Protobuf => protobuf::WATCH_CONTENT_TYPE,
@@ -130,6 +141,8 @@ fn random_lifetime() -> u64 {
 
 /// A watch on its way to the client.
 struct Flow {
+    /// How frames are wrapped, if they are sent over a WebSocket.
+    message: Option<Message>,
     media: Media,
     shape: Shape,
     include: table::Include,
@@ -160,7 +173,7 @@ impl Flow {
             Err(error) => {
                 self.ended = true;
                 let error = error.take();
-                return error.map(|error| self.error_frame(error));
+                return error.map(|error| self.wrapped(self.error_frame(error)));
             }
         };
         let first = tokio::select! {
@@ -176,7 +189,7 @@ impl Flow {
             Ok(notice) => self.frame(notice),
             Err(error) => {
                 self.ended = true;
-                return Some(self.error_frame(error));
+                return Some(self.wrapped(self.error_frame(error)));
             }
         };
         Some(self.batch(first))
@@ -205,11 +218,25 @@ impl Flow {
     }
 
     fn frame(&mut self, notice: Notice) -> Bytes {
-        match notice {
+        let frame = match notice {
             Notice::Added(record, event) => self.object_frame("ADDED", &record, event),
             Notice::Modified(record, event) => self.object_frame("MODIFIED", &record, event),
             Notice::Deleted(record, event) => self.object_frame("DELETED", &record, event),
             Notice::Bookmark(revision, initial) => self.bookmark_frame(revision, initial),
+        };
+        self.wrapped(frame)
+    }
+
+    /// A frame as the connection carries it.
+    fn wrapped(&self, frame: Bytes) -> Bytes {
+        match self.message {
+            None => frame,
+            Some(Message::Text) => Message::Text.frame(&frame),
+            // A message has a length of its own; that of the stream is left out.
+            Some(Message::Binary) => {
+                let message = frame.get(protobuf::FRAME_HEAD_BYTES..).unwrap_or_default();
+                Message::Binary.frame(message)
+            }
         }
     }
 
