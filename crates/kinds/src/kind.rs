@@ -106,6 +106,8 @@ pub struct Rules {
     pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,
     /// Advice about an object that is valid.
     pub warnings: fn(new: &Map, old: Option<&Map>) -> Vec<String>,
+    /// What every answer about the kind warns of, if upstream has deprecated it.
+    pub deprecation: Option<&'static str>,
     /// Whether a change of the object outside metadata and status counts as a new generation.
     pub generation: Generation,
     /// Which names its objects may have.
@@ -165,6 +167,7 @@ impl Default for Rules {
             stamp: |_, _, _, _| {},
             validate: |_, _, _| Vec::new(),
             warnings: |_, _| Vec::new(),
+            deprecation: None,
             generation: Generation::None,
             name: NameRule::Subdomain,
             create_on_update: false,
@@ -357,7 +360,10 @@ impl Kind {
 
     /// What the server says to whoever uses this version, if it is deprecated.
     pub fn deprecation(&self) -> Option<&str> {
-        self.custom.as_ref()?.deprecation.as_deref()
+        match &self.custom {
+            Some(custom) => custom.deprecation.as_deref(),
+            None => self.rules.deprecation,
+        }
     }
 
     /// An object in the form in which the kind prints it, with what is printed even when empty.

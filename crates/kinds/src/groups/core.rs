@@ -23,7 +23,14 @@ pub(super) fn rules(kind: &str) -> Rules {
         "PodTemplate" => pod_template(),
         "ReplicationController" => replication_controller(),
         "Service" => service::rules(),
+        "ComponentStatus" => Rules {
+            deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
+            ..Rules::default()
+        },
         "Endpoints" => Rules {
+            deprecation: Some(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+            ),
             defaults: core::endpoints,
             create_on_update: true,
             ..Rules::default()
