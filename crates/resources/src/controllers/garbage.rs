@@ -28,8 +28,6 @@ use crate::error::Error;
 const RETRY_LAST: Duration = Duration::from_secs(60);
 /// Changes that come close together are looked at together.
 const SETTLE: Duration = Duration::from_millis(2);
-/// Kinds come and go while the server runs; this often the collector looks for new ones.
-const KINDS_EVERY: Duration = Duration::from_secs(1);
 /// Objects read at once when a collection is first seen.
 const PAGE_RECORDS: usize = 1000;
 /// Objects decided about before others get their turn on the thread.
@@ -89,28 +87,24 @@ impl Collector {
     }
 
     async fn run(mut self) -> Result<(), store::Error> {
-        let mut look_for_kinds = Instant::now();
+        let mut kinds = self.resources.catalogue_changes();
+        self.find_kinds().await?;
         loop {
-            if look_for_kinds <= Instant::now() {
-                self.find_kinds().await?;
-                look_for_kinds = Instant::now() + KINDS_EVERY;
-            }
             let seen = self.catch_up().await?;
             self.take_due();
-            let decided = self.start_jobs().await?;
-            if decided == DECISIONS_AT_A_TIME {
+            if self.start_jobs().await? == DECISIONS_AT_A_TIME {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let next = self.later.first();
-            let wake = next.map_or(look_for_kinds, |(when, _)| *when);
+            let next = self.later.first().map(|(when, _)| *when);
             tokio::select! {
                 newer = self.resources.store.newer_than(seen) => {
                     newer?;
                     sleep(SETTLE).await;
                 }
                 Some(done) = self.jobs.join_next() => self.finish(done),
-                () = sleep_until(wake.min(look_for_kinds)) => {}
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+                Ok(()) = kinds.changed() => self.find_kinds().await?,
             }
             while let Some(done) = self.jobs.try_join_next() {
                 self.finish(done);
