@@ -10,6 +10,7 @@ mod document;
 mod operations;
 mod pack;
 mod parameters;
+mod protobuf;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -27,6 +28,13 @@ use crate::discovery::etag;
 use crate::handle::Call;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROTOBUF: HeaderValue =
+    HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+/// What clients call it; the older name comes first.
+const PROTOBUF_NAMES: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+];
 /// The index is sent without a type of its own, and upstream's server makes this of it.
 const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const YEAR_SECONDS: i64 = 365 * 24 * 60 * 60;
@@ -43,6 +51,7 @@ struct Documents {
     documents: Vec<Document>,
     index: OnceLock<Index>,
     version2: OnceLock<Packed>,
+    version2_protobuf: OnceLock<Packed>,
 }
 
 /// A document of version 3.
@@ -50,6 +59,13 @@ struct Document {
     place: Place,
     hash: OnceLock<String>,
     packed: OnceLock<Packed>,
+}
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Protobuf,
 }
 
 /// Where the documents are.
@@ -65,8 +81,9 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
     }
     let documents = call.state.openapi.about(&call.state.resources.catalogue());
     let (making, wanted) = (Arc::clone(&documents), path.to_owned());
+    let protobuf = accepted(call, Version::Two) == Some(Form::Protobuf);
     // Making a document takes some milliseconds, which no other request should wait for.
-    let made = tokio::task::spawn_blocking(move || making.prepare(&wanted)).await;
+    let made = tokio::task::spawn_blocking(move || making.prepare(&wanted, protobuf)).await;
     if made.is_err() {
         let text = "Internal error occurred: a document could not be made; see the log";
         return call.fail(Failure::new(500, "InternalError", text));
@@ -99,14 +116,18 @@ impl Documents {
             documents: documents.collect(),
             index: OnceLock::new(),
             version2: OnceLock::new(),
+            version2_protobuf: OnceLock::new(),
         }
     }
 
     /// Makes what a path needs, unless it is there already.
-    fn prepare(&self, path: &str) {
+    fn prepare(&self, path: &str, protobuf: bool) {
         match path {
             "/openapi/v2" => {
                 self.version2();
+                if protobuf {
+                    self.version2_protobuf();
+                }
             }
             "/openapi/v3" | "/openapi/v3/" => {
                 self.index();
@@ -121,7 +142,15 @@ impl Documents {
 
     fn respond(&self, call: &Call, path: &str) -> Response<Body> {
         match path {
-            "/openapi/v2" => serve(call, Version::Two, with_etag, self.version2()),
+            "/openapi/v2" => {
+                // Both forms have one tag, as upstream has it: `Vary` tells them apart.
+                let etag = self.version2().etag.clone();
+                let packed = match accepted(call, Version::Two) {
+                    Some(Form::Protobuf) => self.version2_protobuf(),
+                    _ => self.version2(),
+                };
+                serve(call, Version::Two, |_| with_etag(&etag), packed)
+            }
             "/openapi/v3" | "/openapi/v3/" => self.index().respond(call),
             _ => match self.document(path) {
                 Some(document) => self.serve_document(call, path, document),
@@ -169,6 +198,13 @@ impl Documents {
         self.version2.get_or_init(|| {
             let definitions = definitions::Definitions::new(&self.catalogue, Version::Two);
             Packed::of(|out| document::write_all(&self.catalogue, &definitions, out))
+        })
+    }
+
+    fn version2_protobuf(&self) -> &Packed {
+        self.version2_protobuf.get_or_init(|| {
+            let definitions = definitions::Definitions::new(&self.catalogue, Version::Two);
+            Packed::of(|out| document::write_all_protobuf(&self.catalogue, &definitions, out))
         })
     }
 
@@ -223,12 +259,11 @@ fn serve(
     head: impl FnOnce(&HeaderValue) -> Response<Body>,
     packed: &Packed,
 ) -> Response<Body> {
-    let accept = call.header(header::ACCEPT).unwrap_or("*/*");
-    if !takes_json(accept) {
+    let Some(form) = accepted(call, version) else {
         let mut refused = status(StatusCode::NOT_ACCEPTABLE);
         vary(&mut refused, version);
         return refused;
-    }
+    };
     let mut answer = head(&packed.etag);
     vary(&mut answer, version);
     if answer.status() != StatusCode::OK {
@@ -239,7 +274,11 @@ fn serve(
         return answer;
     }
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, JSON);
+    let content_type = match form {
+        Form::Json => JSON,
+        Form::Protobuf => PROTOBUF,
+    };
+    headers.insert(header::CONTENT_TYPE, content_type);
     if takes_gzip(call) {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         *answer.body_mut() = Body::full(packed.bytes.clone());
@@ -300,11 +339,29 @@ fn takes_gzip(call: &Call) -> bool {
     accepted.split(',').any(|token| token.trim() == "gzip")
 }
 
-/// Whether an `Accept` header takes JSON; there is no other form here.
-fn takes_json(accept: &str) -> bool {
-    accept.split(',').any(|clause| {
-        let media = clause.split(';').next().unwrap_or_default().trim();
-        matches!(media, "application/json" | "application/*" | "*/*")
+/// The form that the client likes best of those there are.
+fn accepted(call: &Call, version: Version) -> Option<Form> {
+    let accept = call.header(header::ACCEPT).unwrap_or("*/*");
+    negotiate(accept, version)
+}
+
+fn negotiate(accept: &str, version: Version) -> Option<Form> {
+    let mut clauses: Vec<(f64, usize, &str)> = accept
+        .split(',')
+        .map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            let quality = parts.find_map(|part| part.strip_prefix("q="));
+            let quality = quality.and_then(|quality| quality.parse().ok());
+            (quality.unwrap_or(1.0), media.matches('*').count(), media)
+        })
+        .collect();
+    // The most wanted first, and what is named before what is meant by a star.
+    clauses.sort_by(|one, other| (other.0.total_cmp(&one.0)).then(one.1.cmp(&other.1)));
+    clauses.iter().find_map(|(_, _, media)| match *media {
+        "application/json" | "application/*" | "*/*" | "*" => Some(Form::Json),
+        media if version == Version::Two && PROTOBUF_NAMES.contains(&media) => Some(Form::Protobuf),
+        _ => None,
     })
 }
 

@@ -9,6 +9,7 @@ use object::{Map, Value, json, value};
 use super::definitions::Definitions;
 use super::operations::{self, Answer, Body, Operation, PathItem, capital, group_word};
 use super::parameters::Parameter;
+use super::protobuf;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const MEDIA: &[&str] = &[
@@ -29,6 +30,9 @@ const PATCH_MEDIA: &[&str] = &[
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 ];
+
+/// What documents say that they are about.
+const RELEASE: &str = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
 
 /// A version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,37 @@ pub(super) fn write_all(
         items.extend(place.items(catalogue));
     }
     write_document(items, definitions, out)
+}
+
+/// Writes the document of version 2 in protobuf.
+pub(super) fn write_all_protobuf(
+    catalogue: &Catalogue,
+    definitions: &Definitions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut items = Vec::new();
+    for place in places(catalogue) {
+        items.extend(place.items(catalogue));
+    }
+    items.sort_by(|left, right| left.path.cmp(&right.path));
+    let head = value!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": RELEASE},
+        "security": [{"BearerToken": []}],
+        "securityDefinitions": {
+            "BearerToken": {"in": "header", "name": "authorization", "type": "apiKey"},
+        },
+    });
+    protobuf::write_part(&head, out)?;
+    for item in &items {
+        protobuf::write_path(&item.path, &item_document(item, definitions), out)?;
+    }
+    for (name, schema) in definitions.closure(wanted(&items, definitions)) {
+        let schema = json::parse(schema).unwrap_or_default();
+        let named = Map::from_entries(vec![(name.into(), schema)]);
+        protobuf::write_part(&value!({"definitions": named}), out)?;
+    }
+    Ok(())
 }
 
 impl Place {
@@ -168,10 +203,7 @@ fn write_document(
 ) -> io::Result<()> {
     items.sort_by(|left, right| left.path.cmp(&right.path));
     let version = definitions.version();
-    let wanted = items.iter().flat_map(|item| &item.operations);
-    let wanted: BTreeSet<String> = wanted
-        .flat_map(|operation| named_definitions(operation, definitions))
-        .collect();
+    let wanted = wanted(&items, definitions);
     let (head, before, after) = match version {
         Version::Two => (
             r#""swagger":"2.0""#,
@@ -190,9 +222,8 @@ fn write_document(
             ),
         ),
     };
-    let release = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
     let title = r#""info":{"title":"Kubernetes","version":"#;
-    write!(out, r#"{{{head},{title}"{release}"}},"paths":{{"#)?;
+    write!(out, r#"{{{head},{title}"{RELEASE}"}},"paths":{{"#)?;
     let mut text = Vec::new();
     for (at, item) in items.iter().enumerate() {
         text.clear();
@@ -211,6 +242,14 @@ fn write_document(
         out.write_all(schema)?;
     }
     out.write_all(after.as_bytes())
+}
+
+/// The definitions that paths name.
+fn wanted(items: &[PathItem], definitions: &Definitions) -> BTreeSet<String> {
+    let operations = items.iter().flat_map(|item| &item.operations);
+    operations
+        .flat_map(|operation| named_definitions(operation, definitions))
+        .collect()
 }
 
 fn item_document(item: &PathItem, definitions: &Definitions) -> Value {

@@ -275,7 +275,11 @@ fn which_clients_take_json() {
         ),
         ("text/html", false),
     ] {
-        assert_eq!(takes_json(accept), expected, "{accept}");
+        assert_eq!(
+            negotiate(accept, Version::Three).is_some(),
+            expected,
+            "{accept}"
+        );
     }
 }
 
@@ -284,4 +288,25 @@ fn how_http_writes_a_date() {
     assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
     assert_eq!(http_date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
     assert_eq!(http_date(1_798_761_599), "Thu, 31 Dec 2026 23:59:59 GMT");
+}
+
+#[test]
+fn which_form_of_a_document_is_sent() {
+    let old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let new = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    for (accept, expected) in [
+        ("*/*", Some(Form::Json)),
+        ("application/json", Some(Form::Json)),
+        (old, Some(Form::Protobuf)),
+        (new, Some(Form::Protobuf)),
+        ("*/*, application/json;q=0.5", Some(Form::Json)),
+        (
+            &format!("application/json;q=0.5, {old}"),
+            Some(Form::Protobuf),
+        ),
+        ("text/html", None),
+    ] {
+        assert_eq!(negotiate(accept, Version::Two), expected, "{accept}");
+    }
+    assert_eq!(negotiate(old, Version::Three), None);
 }
