@@ -128,6 +128,18 @@ impl<'a> Ask<'a> {
             .await
     }
 
+    /// Deletes without any grace.
+    pub(crate) async fn delete_now(&self) -> Result<Deleted, Error> {
+        let options = self.options();
+        let delete = DeleteOptions {
+            grace_period_seconds: Some(0),
+            ..DeleteOptions::default()
+        };
+        self.resources
+            .delete(&self.request(&options), &delete)
+            .await
+    }
+
     pub(crate) async fn connect(&self, container: &str) -> Result<(), Error> {
         let options = self.options();
         self.resources

@@ -11,3 +11,4 @@ mod controllers;
 mod fixture;
 mod reviews;
 mod roles;
+mod tokens;
