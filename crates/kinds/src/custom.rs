@@ -8,6 +8,7 @@
 //! `pkg/apiserver/customresource_handler.go`.
 
 mod definition;
+pub(crate) mod embedded;
 mod read;
 mod rules;
 mod status;

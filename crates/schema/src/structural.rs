@@ -246,6 +246,11 @@ impl Properties {
         self.0.iter().map(|(name, schema)| (name, schema))
     }
 
+    /// The schemas of the fields, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Structural> {
+        self.0.iter_mut().map(|(_, schema)| schema)
+    }
+
     /// Whether no field is declared.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

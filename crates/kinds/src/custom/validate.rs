@@ -4,12 +4,11 @@
 //! is that of upstream: schema, scale, embedded resources, sets and list maps, rules.
 
 use object::field::{FieldError, Mistake, Path};
-use object::{Map, Value, group, names};
-use schema::structural::{Structural, check_unique, validate, validate_object, validate_update};
+use object::{Map, Value};
+use schema::structural::{check_unique, validate, validate_object, validate_update};
 
-use super::{Custom, ScalePaths};
+use super::{Custom, ScalePaths, embedded};
 use crate::kind::Kind;
-use crate::validation::meta;
 use crate::validation::read::Read;
 
 const REPLICAS_MAX: i64 = i32::MAX as i64;
@@ -42,7 +41,7 @@ impl Custom {
             check_scale_status(new, scale, &mut errors);
         }
         if self.has_embedded && !status_only {
-            embedded_map(&self.schema, new, &Path::root(), &mut errors);
+            embedded::validate_map(&self.schema, new, &Path::root(), &mut errors);
         }
         // Objects that held something twice before may go on to do so.
         let was_unique = old.is_none_or(|old| check_unique(&self.schema, old).is_empty());
@@ -223,67 +222,4 @@ fn go_value(value: &Value) -> String {
 
 fn path_text(steps: &[object::Text]) -> String {
     steps.iter().map(|step| format!(".{step}")).collect()
-}
-
-fn embedded_map(schema: &Structural, object: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if schema.embedded_resource {
-        embedded_resource(object, path, errors);
-    }
-    for (key, value) in object.iter() {
-        if let Some(property) = schema.property(key) {
-            embedded_value(property, value, &path.field(key), errors);
-        } else if let Some(below) = schema.additional_schema() {
-            embedded_value(below, value, &path.key(key), errors);
-        }
-    }
-}
-
-fn embedded_value(
-    schema: &Structural,
-    value: &Value,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
-    match (value, schema.items.as_deref()) {
-        (Value::Object(map), _) => embedded_map(schema, map, path, errors),
-        (Value::Array(items), Some(below)) => {
-            for (index, item) in items.iter().enumerate() {
-                embedded_value(below, item, &path.index(index), errors);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Checks the kind, version and metadata of an object inside the object.
-pub(crate) fn embedded_resource(object: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for key in ["apiVersion", "kind"] {
-        let at = path.field(key);
-        let Some(value) = object.get(key) else {
-            errors.push(FieldError::required(&at, ""));
-            continue;
-        };
-        let detail = match value {
-            Value::String(text) if text.is_empty() => Some("must not be empty".to_owned()),
-            Value::String(text) if key == "apiVersion" => group::parse_api_version(text)
-                .err()
-                .map(|error| error.to_string()),
-            Value::String(text) => {
-                let complaints = names::dns1035_label(&text.to_lowercase());
-                let prefix = "may have mixed case, but should otherwise match: ";
-                (!complaints.is_empty()).then(|| format!("{prefix}{}", complaints.join(",")))
-            }
-            _ => Some("must be a string".to_owned()),
-        };
-        errors.extend(detail.map(|detail| FieldError::invalid(&at, value, detail)));
-    }
-    if let Some(Value::Object(metadata)) = object.get("metadata") {
-        let prefix = path.to_string();
-        for mut error in meta::validate_embedded(metadata) {
-            if !prefix.is_empty() {
-                error.field = format!("{prefix}.{}", error.field);
-            }
-            errors.push(error);
-        }
-    }
 }

@@ -1,23 +1,38 @@
 //! Definitions of custom resources, and the services behind aggregated APIs.
 //!
-//! What a schema may say is checked where schemas are understood; here are names, versions,
-//! subresources and conversion. Upstream lifts what all versions have in common to the top of the
-//! spec before it checks, which shows in the paths.
+//! Here are names, versions, subresources and conversion; what a schema may say is in `schema` and
+//! the modules that it uses. Upstream lifts what all versions have in common to the top of the spec
+//! before it checks, which shows in the paths. What was accepted once is not refused on an update:
+//! see [`Demands`].
+//!
+//! Contract: `apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go`.
+
+mod defaults;
+mod expressions;
+mod go_print;
+mod lists;
+mod schema;
+mod selectable;
+mod services;
+mod structural;
+mod warnings;
 
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
+use self::schema::Demands;
+pub(crate) use self::services::api_service;
+pub(crate) use self::warnings::definition as definition_warnings;
 use super::admission::webhook;
 use super::check::{self, Errors, Report};
-use super::meta;
-use super::print::{self, Field, Shape};
+use super::print;
 use super::read::{Read, maps, texts};
 
 const WARNING_CHARACTERS_MAX: usize = 256;
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] = &[
-    "binary",
     "byte",
     "date",
     "date-time",
@@ -27,21 +42,6 @@ const COLUMN_FORMATS: &[&str] = &[
     "int64",
     "password",
 ];
-const VERSION: Shape = Shape(&[
-    Field::plain("name", "Name", "\"\""),
-    Field::plain("served", "Served", "false"),
-    Field::plain("storage", "Storage", "false"),
-    Field::plain("deprecated", "Deprecated", "false"),
-    Field::plain("deprecationWarning", "DeprecationWarning", "null"),
-    Field::plain("schema", "Schema", "null"),
-    Field::plain("subresources", "Subresources", "null"),
-    Field::plain(
-        "additionalPrinterColumns",
-        "AdditionalPrinterColumns",
-        "null",
-    ),
-    Field::plain("selectableFields", "SelectableFields", "null"),
-]);
 const LIFTED: [&str; 4] = [
     "schema",
     "subresources",
@@ -75,7 +75,7 @@ pub(crate) fn definition(new: &Map, old: Option<&Map>, subresource: &str) -> Vec
             );
         }
     }
-    definition_spec(spec, &path, &mut errors);
+    definition_spec(spec, old, &path, &mut errors);
     if let Some(old) = old {
         definition_change(spec, old, &path, &mut errors);
     }
@@ -92,7 +92,8 @@ pub(crate) fn definition(new: &Map, old: Option<&Map>, subresource: &str) -> Vec
     errors
 }
 
-fn definition_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn definition_spec(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
+    let demands = Demands::of(spec, old);
     let group = spec.text("group");
     let complaints = names::dns1123_subdomain(group);
     let at = path.field("group");
@@ -105,7 +106,7 @@ fn definition_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
     let scopes = ["Cluster", "Namespaced"];
     check::choice(spec.text("scope"), &scopes, &path.field("scope"), errors);
-    versions(spec, path, errors);
+    versions(spec, &demands, path, errors);
     let names = spec.object_or_empty("names");
     let at = path.field("names");
     check::require(
@@ -116,15 +117,48 @@ fn definition_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     );
     short_names(names, &at, errors);
     if let Some(version) = lifted(spec) {
-        if is_shared(spec, "subresources") {
-            subresources(version, &path.field("subresources"), errors);
-        }
-        if is_shared(spec, "additionalPrinterColumns") {
-            columns(version, &path.field("additionalPrinterColumns"), errors);
-        }
+        shared_by_all(spec, version, &demands, path, errors);
     }
     if let Some(conversion) = spec.object("conversion") {
-        check_conversion(conversion, &path.field("conversion"), errors);
+        let at = path.field("conversion");
+        if spec.flag("preserveUnknownFields") && conversion.text("strategy") != "None" {
+            let detail = "must be None if spec.preserveUnknownFields is true";
+            errors.invalid(&at.field("strategy"), conversion.text("strategy"), detail);
+        }
+        check_conversion(conversion, old, &at, errors);
+    }
+}
+
+/// What all versions say alike stands at the top of the spec inside.
+fn shared_by_all(
+    spec: &Map,
+    version: &Map,
+    demands: &Demands<'_>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if is_shared(spec, "schema") {
+        let any_status = maps(spec.list("versions"))
+            .any(|(_, version)| version.object_or_empty("subresources").has("status"));
+        let at = path.field("validation");
+        schema::validation(version, any_status, demands, &at, errors);
+    }
+    if is_shared(spec, "subresources") {
+        subresources(version, &path.field("subresources"), errors);
+    }
+    if is_shared(spec, "additionalPrinterColumns") {
+        columns(version, &path.field("additionalPrinterColumns"), errors);
+    }
+    if is_shared(spec, "selectableFields") && !version.list("selectableFields").is_empty() {
+        let at = path.field("selectableFields");
+        match is_shared(spec, "schema") && version.has("schema") {
+            true => selectable::fields(version, demands, &at, errors),
+            false => errors.invalid(
+                &at,
+                "",
+                "may only be set when validations.schema is included",
+            ),
+        }
     }
 }
 
@@ -140,14 +174,19 @@ fn is_shared(spec: &Map, key: &str) -> bool {
     maps(list).all(|(_, version)| check::same(version.value(key), first))
 }
 
-fn versions(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn versions(spec: &Map, demands: &Demands<'_>, path: &Path<'_>, errors: &mut Errors) {
     let list = spec.list("versions");
+    let at = path.field("preserveUnknownFields");
     let path = path.field("versions");
     for (index, version) in maps(list) {
-        if !version.object_or_empty("schema").has("openAPIV3Schema") {
+        if demands.schemas && !version.object_or_empty("schema").has("openAPIV3Schema") {
             let path = path.index(index);
             errors.required(&path.field("schema").field("openAPIV3Schema"), "");
         }
+    }
+    if spec.flag("preserveUnknownFields") && schema::has_defaults(spec) {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.invalid(&at, true, detail);
     }
     for (index, version) in maps(list) {
         let path = path.index(index);
@@ -157,34 +196,63 @@ fn versions(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
             errors.invalid(&path.field("name"), name, complaints.join(","));
         }
         deprecation_warning(version, &path.field("deprecationWarning"), errors);
-        if !is_shared(spec, "subresources") {
-            subresources(version, &path.field("subresources"), errors);
-        }
-        if !is_shared(spec, "additionalPrinterColumns") {
-            columns(version, &path.field("additionalPrinterColumns"), errors);
-        }
-    }
-    let mut shown = spec.value("versions").clone();
-    for version in shown.as_array_mut().into_iter().flatten() {
-        if let Some(version) = version.as_object_mut() {
-            version.retain(|key, _| !LIFTED.contains(&key) || !is_shared(spec, key));
-        }
+        of_one_version(spec, version, demands, &path, errors);
     }
     let twice = maps(list).any(|(index, version)| {
         maps(&list[..index]).any(|(_, other)| other.text("name") == version.text("name"))
     });
     if twice {
         let detail = "must contain unique version names";
-        errors.push(print::invalid(&path, &shown, &VERSION, detail));
+        errors.push(print::invalid_text(&path, shown_versions(spec), detail));
     }
-    if maps(list)
-        .filter(|(_, version)| version.flag("storage"))
-        .count()
-        != 1
-    {
+    let stored = maps(list).filter(|(_, version)| version.flag("storage"));
+    if stored.count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(print::invalid(&path, &shown, &VERSION, detail));
+        errors.push(print::invalid_text(&path, shown_versions(spec), detail));
     }
+}
+
+/// What versions say differently is checked where each says it.
+fn of_one_version(
+    spec: &Map,
+    version: &Map,
+    demands: &Demands<'_>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if !is_shared(spec, "schema") {
+        let status = version.object_or_empty("subresources").has("status");
+        schema::validation(version, status, demands, &path.field("schema"), errors);
+    }
+    if !is_shared(spec, "subresources") {
+        subresources(version, &path.field("subresources"), errors);
+    }
+    if !is_shared(spec, "additionalPrinterColumns") {
+        columns(version, &path.field("additionalPrinterColumns"), errors);
+    }
+    if !is_shared(spec, "selectableFields") && !version.list("selectableFields").is_empty() {
+        let at = path.field("selectableFields");
+        match is_shared(spec, "schema") {
+            // Upstream looks for the schema where it was before it was lifted.
+            true => errors.invalid(
+                &at,
+                "",
+                "may only be set when `version.schema.openAPIV3Schema` is not included",
+            ),
+            false => selectable::fields(version, demands, &at, errors),
+        }
+    }
+}
+
+/// The versions as upstream prints them, without what was lifted.
+fn shown_versions(spec: &Map) -> String {
+    let mut shown = spec.value("versions").clone();
+    for version in shown.as_array_mut().into_iter().flatten() {
+        if let Some(version) = version.as_object_mut() {
+            version.retain(|key, _| !LIFTED.contains(&key) || !is_shared(spec, key));
+        }
+    }
+    go_print::versions(&shown)
 }
 
 fn deprecation_warning(version: &Map, path: &Path<'_>, errors: &mut Errors) {
@@ -316,7 +384,7 @@ fn columns(version: &Map, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Inside, the webhook's parts lie beside the strategy.
-fn check_conversion(conversion: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn check_conversion(conversion: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
     let strategy = conversion.text("strategy");
     check::choice(
         strategy,
@@ -326,10 +394,14 @@ fn check_conversion(conversion: &Map, path: &Path<'_>, errors: &mut Errors) {
     );
     let hook = conversion.object("webhook");
     let at = path.field("webhookClientConfig");
+    let versions_path = path.field("conversionReviewVersions");
     if strategy != "Webhook" {
-        if hook.is_some() {
-            let detail = "should not be set when strategy is not set to Webhook";
+        let detail = "should not be set when strategy is not set to Webhook";
+        if hook.is_some_and(|hook| hook.has("clientConfig")) {
             errors.forbidden(&at, detail);
+        }
+        if hook.is_some_and(|hook| !hook.list("conversionReviewVersions").is_empty()) {
+            errors.forbidden(&versions_path, detail);
         }
         return;
     }
@@ -337,19 +409,54 @@ fn check_conversion(conversion: &Map, path: &Path<'_>, errors: &mut Errors) {
     let hook = hook.unwrap_or(&empty);
     match hook.object("clientConfig") {
         None => errors.required(&at, "required when strategy is set to Webhook"),
-        Some(config) => webhook::client_config(config, &at, errors),
+        Some(config) => {
+            webhook::client_config(config, &at, errors);
+            let bundle = config.text("caBundle");
+            if is_bad_bundle(bundle) && old.is_some_and(asks_for_good_bundle) {
+                let detail = "unable to load root certificates: unable to parse bytes as PEM block";
+                errors.invalid(&at.field("caBundle"), bundle, detail);
+            }
+        }
     }
     let list = hook.list("conversionReviewVersions");
-    let at = path.field("conversionReviewVersions");
     if list.is_empty() {
-        errors.required(&at, "");
+        errors.required(&versions_path, "");
         return;
     }
-    webhook::review_versions(list, &at, errors);
-    if !texts(list).any(|(_, version)| matches!(version, "v1" | "v1beta1")) {
+    webhook::review_versions(list, &versions_path, errors);
+    let known = |list: &[Value]| {
+        list.is_empty() || texts(list).any(|(_, version)| matches!(version, "v1" | "v1beta1"))
+    };
+    let before = old.map(|old| hook_of(old).list("conversionReviewVersions"));
+    if !known(list) && before.is_none_or(known) {
         let detail = "must include at least one of v1, v1beta1";
-        errors.invalid_value(&at, hook.value("conversionReviewVersions"), detail);
+        errors.invalid_value(
+            &versions_path,
+            hook.value("conversionReviewVersions"),
+            detail,
+        );
     }
+}
+
+fn hook_of(definition: &Map) -> &Map {
+    definition
+        .object_or_empty("spec")
+        .object_or_empty("conversion")
+        .object_or_empty("webhook")
+}
+
+/// Whether certificates must be readable: until the resource is served they need not be, and those
+/// that never were may stay.
+fn asks_for_good_bundle(old: &Map) -> bool {
+    let bundle = hook_of(old)
+        .object_or_empty("clientConfig")
+        .text("caBundle");
+    crate::custom::is_established(old) && !is_bad_bundle(bundle)
+}
+
+fn is_bad_bundle(bundle: &str) -> bool {
+    let decoded = ::schema::decode::decode_base64(bundle).unwrap_or_default();
+    !bundle.is_empty() && !String::from_utf8_lossy(&decoded).contains(CERTIFICATE)
 }
 
 fn definition_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
@@ -452,89 +559,6 @@ fn approval(new: &Map, old: Option<&Map>, spec: &Map, errors: &mut Errors) {
             );
             errors.invalid(&path, annotations.text(APPROVAL), detail);
         }
-    }
-}
-
-/// Checks who serves a version of a group.
-pub(crate) fn api_service(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
-    let mut errors = Errors::new();
-    let root = Path::root();
-    if old.is_some() && subresource == "status" {
-        let path = root.field("status");
-        let path = path.field("conditions");
-        for (index, condition) in maps(new.object_or_empty("status").list("conditions")) {
-            let states = ["True", "False", "Unknown"];
-            let path = path.index(index);
-            let state = condition.text("status");
-            check::choice_or_empty(state, &states, &path.field("status"), &mut errors);
-        }
-        return errors;
-    }
-    if old.is_some() {
-        meta::again_plain(new, false, &mut errors);
-    }
-    let spec = new.object_or_empty("spec");
-    let path = root.field("spec");
-    let (group, version) = (spec.text("group"), spec.text("version"));
-    let (name, wanted) = (
-        new.object_or_empty("metadata").text("name"),
-        format!("{version}.{group}"),
-    );
-    if name != wanted {
-        let path = root.field("metadata");
-        let detail = format!(
-            "must be `spec.version+\".\"+spec.group`: {}",
-            object::field::quote(&wanted)
-        );
-        errors.invalid(&path.field("name"), name, detail);
-    }
-    if group.is_empty() && version != "v1" {
-        let detail = "only v1 may have an empty group and it better be legacy kube";
-        errors.required(&path.field("group"), detail);
-    }
-    check::optional_subdomain(group, &path.field("group"), &mut errors);
-    errors.each(
-        &path.field("version"),
-        version,
-        names::dns1035_label(version),
-    );
-    for (key, limit) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
-        let number = spec.int(key).unwrap_or_default();
-        if number <= 0 || number > limit {
-            let detail = format!("must be positive and less than {limit}");
-            errors.invalid(&path.field(key), number, detail);
-        }
-    }
-    served_by(spec, &path, &mut errors);
-    errors
-}
-
-fn served_by(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let bundle = spec.text("caBundle");
-    let insecure = spec.flag("insecureSkipTLSVerify");
-    let Some(service) = spec.object("service") else {
-        if !bundle.is_empty() {
-            let bytes = bundle.len() / 4 * 3 - bundle.bytes().filter(|it| *it == b'=').count();
-            let detail = "local APIServices may not have a caBundle";
-            errors.invalid(&path.field("caBundle"), format!("{bytes} bytes"), detail);
-        }
-        if insecure {
-            let detail = "local APIServices may not have insecureSkipTLSVerify";
-            errors.invalid(&path.field("insecureSkipTLSVerify"), true, detail);
-        }
-        return;
-    };
-    let at = path.field("service");
-    check::require(service, &["namespace", "name"], &at, errors);
-    let port = service.int("port").unwrap_or_default();
-    let complaints = names::port_number(port);
-    if !complaints.is_empty() {
-        let detail = format!("port is not valid: {}", complaints.join(", "));
-        errors.invalid(&at.field("port"), port, detail);
-    }
-    if insecure && !bundle.is_empty() {
-        let detail = "may not be true if caBundle is present";
-        errors.invalid(&path.field("insecureSkipTLSVerify"), true, detail);
     }
 }
 

@@ -10,6 +10,7 @@ use object::quantity::Quantity;
 use object::{Map, Value, names};
 
 use super::check;
+use super::definitions;
 use super::read::{Read, maps};
 
 /// Advice about an object, given the stored one when it is an update.
@@ -50,6 +51,7 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
         ("batch", "CronJob") => cron_job,
         ("", "Service") => service,
         ("", "PersistentVolumeClaim") => claim,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::definition_warnings,
         ("networking.k8s.io", "Ingress") => ingress,
         ("storage.k8s.io", "StorageClass") => storage_class,
         _ => |_, _| Vec::new(),

@@ -45,7 +45,7 @@ fn is_line_break(byte: u8) -> bool {
 }
 
 /// The bytes that base64 text stands for.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     read(text.as_bytes()).ok()
 }
 
