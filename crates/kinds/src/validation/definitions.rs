@@ -171,12 +171,13 @@ fn lifted(spec: &Map) -> Option<&Map> {
 fn is_shared(spec: &Map, key: &str) -> bool {
     let list = spec.list("versions");
     let first = lifted(spec).map_or(&Value::Null, |version| version.value(key));
-    maps(list).all(|(_, version)| check::same(version.value(key), first))
+    maps(list).all(|(_, version)| version.value(key) == first)
 }
 
 fn versions(spec: &Map, demands: &Demands<'_>, path: &Path<'_>, errors: &mut Errors) {
     let list = spec.list("versions");
     let at = path.field("preserveUnknownFields");
+    let first_path = path.field("version");
     let path = path.field("versions");
     for (index, version) in maps(list) {
         if demands.schemas && !version.object_or_empty("schema").has("openAPIV3Schema") {
@@ -209,6 +210,14 @@ fn versions(spec: &Map, demands: &Demands<'_>, path: &Path<'_>, errors: &mut Err
     if stored.count() != 1 {
         let detail = "must have exactly one version marked as storage version";
         errors.push(print::invalid_text(&path, shown_versions(spec), detail));
+    }
+    // Inside, the first version has a place of its own.
+    if let Some((_, first)) = maps(list).next() {
+        let name = first.text("name");
+        let complaints = names::dns1035_label(name);
+        if !name.is_empty() && !complaints.is_empty() {
+            errors.invalid(&first_path, name, complaints.join(","));
+        }
     }
 }
 
@@ -260,25 +269,29 @@ fn deprecation_warning(version: &Map, path: &Path<'_>, errors: &mut Errors) {
         return;
     }
     let text = version.text("deprecationWarning");
+    // The value is a pointer inside, and those print as JSON.
+    let shown = print::print(version.value("deprecationWarning"), None);
+    let mut complain = |detail: String| {
+        errors.push(print::invalid_text(path, shown.clone(), detail));
+    };
     if !version.flag("deprecated") {
-        errors.invalid(path, text, "can only be set for deprecated versions");
+        complain("can only be set for deprecated versions".to_owned());
         return;
     }
     if text.len() > WARNING_CHARACTERS_MAX {
-        errors.invalid(path, text, "must be <= 256 characters long");
+        complain("must be <= 256 characters long".to_owned());
     }
     if text.is_empty() {
-        errors.invalid(path, text, "must not be an empty string");
+        complain("must not be an empty string".to_owned());
     }
     let odd = text
         .char_indices()
         .find(|(_, it)| !object::field::is_printable(*it));
     if let Some((index, _)) = odd {
-        let detail = format!(
+        complain(format!(
             "must only contain printable UTF-8 characters; non-printable character found at \
              index {index}"
-        );
-        errors.invalid(path, text, detail);
+        ));
     }
 }
 
@@ -484,9 +497,11 @@ fn stored_versions(status: &Map, versions: &[Value], path: &Path<'_>, errors: &m
         errors.invalid_value(path, all, "must have at least one stored version");
         return;
     }
-    for (_, version) in maps(versions).filter(|(_, version)| version.flag("storage")) {
+    for (index, version) in maps(versions).filter(|(_, version)| version.flag("storage")) {
         let name = version.text("name");
-        if !texts(stored).any(|(_, it)| it == name) {
+        // Upstream crosses off a name when it meets it first.
+        let met = maps(&versions[..index]).any(|(_, other)| other.text("name") == name);
+        if met || !texts(stored).any(|(_, it)| it == name) {
             errors.invalid_value(path, all, format!("must have the storage version {name}"));
         }
     }
