@@ -9,6 +9,7 @@ mod jwt;
 mod keys;
 mod rule;
 mod rules;
+mod signing_request;
 mod tokens;
 mod user;
 
@@ -19,6 +20,7 @@ pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named}
 pub use keys::{KeyError, PublicKey, SigningKey, to_pem};
 pub use rule::Rule;
 pub use rules::{Aggregation, Binding, Change, Held, Role, RoleRef, Rules, Subject};
+pub use signing_request::SigningRequest;
 pub use tokens::{
     Answer, Cache, Digest, Known, Presented, StaticTokens, TokenAuthenticator, digest_of,
     implied_audiences, read_token_file,

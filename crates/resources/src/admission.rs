@@ -2,35 +2,46 @@
 //!
 //! Plugins run in the order in which [`Chain`] calls them; `plugins.rs` lists all of them.
 
+mod always_pull_images;
 pub(crate) mod amounts;
+mod anti_affinity;
+mod certificates;
+mod claim_resize;
 mod default_classes;
 mod escalation;
+mod extended_tolerations;
+mod external_ips;
 mod limit_ranger;
 mod lookup;
+mod namespaces;
+mod node_restriction;
+mod node_selector;
 mod nodes;
+mod owner_references;
 mod plugins;
+mod pod_resize;
 mod pod_security;
 mod priority;
 mod protection;
 mod quota;
+mod references;
+mod runtime_class;
 mod service_account;
+mod toleration_restriction;
 mod tolerations;
+mod topology;
 
-use kinds::Catalogue;
+use auth::User;
 use object::Map;
 
-use crate::error::{Cause, Error, Subject};
+use crate::error::{Error, Subject};
 use crate::meta::meta_text;
-use crate::record::Stored;
 use crate::{Request, Resources, subject};
 
 pub(crate) use lookup::Place;
-use plugins::Plugin;
+pub(crate) use plugins::Plugin;
 pub use plugins::{Chain, ChainError};
 pub(crate) use quota::{Charge, Meter, QUOTAS, Quotas, Selector};
-
-/// Namespaces that cannot be deleted.
-const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Chain {
     /// Plugins that may change the object; `old` is the stored one when it is an update.
@@ -41,8 +52,11 @@ impl Chain {
         object: &mut Map,
         old: Option<&Map>,
     ) -> Result<(), Error> {
-        if self.has(Plugin::NamespaceLifecycle) && request.kind.namespaced {
-            check_namespace(resources, request, object, old).await?;
+        if self.has(Plugin::NamespaceAutoProvision) {
+            namespaces::provide(resources, request, old).await?;
+        }
+        if self.has(Plugin::NamespaceLifecycle) {
+            namespaces::check_alive(resources, request, object, old).await?;
         }
         if self.has(Plugin::LimitRanger) {
             limit_ranger::mutate(resources, request, object, old).await?;
@@ -50,8 +64,17 @@ impl Chain {
         if self.has(Plugin::ServiceAccount) {
             service_account::mutate(resources, request, object, old).await?;
         }
+        if self.has(Plugin::NodeRestriction) {
+            node_restriction::check(resources, request, object, old).await?;
+        }
         if self.has(Plugin::TaintNodesByCondition) {
             nodes::taint_new(request, object, old);
+        }
+        if self.has(Plugin::AlwaysPullImages) {
+            always_pull_images::mutate(request, object, old);
+        }
+        if self.has(Plugin::PodNodeSelector) {
+            node_selector::mutate(resources, request, object, old).await?;
         }
         if self.has(Plugin::Priority) {
             priority::mutate(resources, request, object, old).await?;
@@ -59,14 +82,26 @@ impl Chain {
         if self.has(Plugin::DefaultTolerationSeconds) {
             tolerations::mutate(request, object);
         }
+        if self.has(Plugin::PodTolerationRestriction) {
+            toleration_restriction::mutate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::ExtendedResourceToleration) {
+            extended_tolerations::mutate(request, object);
+        }
         if self.has(Plugin::DefaultStorageClass) {
             default_classes::storage(resources, request, object, old).await?;
         }
         if self.has(Plugin::StorageObjectInUseProtection) {
             protection::mutate(request, object, old);
         }
+        if self.has(Plugin::RuntimeClass) {
+            runtime_class::mutate(resources, request, object, old).await?;
+        }
         if self.has(Plugin::DefaultIngressClass) {
             default_classes::ingress(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::PodTopologyLabels) {
+            topology::mutate(resources, request, object, old).await?;
         }
         escalation::check(resources, request, object, old).await
     }
@@ -79,8 +114,20 @@ impl Chain {
         object: &Map,
         old: Option<&Map>,
     ) -> Result<(), Error> {
+        if self.has(Plugin::NamespaceExists) {
+            namespaces::check_exists(resources, request).await?;
+        }
+        if self.has(Plugin::LimitPodHardAntiAffinityTopology) {
+            anti_affinity::validate(request, object)?;
+        }
         if self.has(Plugin::LimitRanger) {
             limit_ranger::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::ServiceAccount) {
+            service_account::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::AlwaysPullImages) {
+            always_pull_images::validate(request, object, old)?;
         }
         if self.has(Plugin::PodSecurity) {
             pod_security::validate(resources, request, object, old).await?;
@@ -88,10 +135,40 @@ impl Chain {
         if self.has(Plugin::Priority) {
             priority::validate(resources, request, object, old).await?;
         }
+        if self.has(Plugin::PodTolerationRestriction) {
+            toleration_restriction::validate(resources, request, object).await?;
+        }
+        if self.has(Plugin::OwnerReferencesPermissionEnforcement) {
+            owner_references::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::PersistentVolumeClaimResize) {
+            claim_resize::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::RuntimeClass) {
+            runtime_class::validate(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::CertificateApproval) {
+            certificates::approval(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::CertificateSigning) {
+            certificates::signing(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::ClusterTrustBundleAttest) {
+            certificates::attest(resources, request, object, old).await?;
+        }
+        if self.has(Plugin::CertificateSubjectRestriction) {
+            certificates::subject_restriction(request, object, old)?;
+        }
+        if self.has(Plugin::DenyServiceExternalIPs) {
+            external_ips::validate(request, object, old)?;
+        }
+        if self.has(Plugin::PodResizeValidator) {
+            pod_resize::validate(resources, request, object, old).await?;
+        }
         Ok(())
     }
 
-    /// Charges the write to quotas, after everything that may refuse it.
+    /// What comes last, after everything else that may refuse the write: quotas are charged.
     pub(crate) async fn charge(
         &self,
         resources: &Resources,
@@ -99,6 +176,9 @@ impl Chain {
         object: &Map,
         old: Option<&Map>,
     ) -> Result<Charge, Error> {
+        if self.has(Plugin::AlwaysDeny) {
+            deny(request, object)?;
+        }
         if !self.has(Plugin::ResourceQuota) {
             return Ok(Charge::none());
         }
@@ -108,54 +188,33 @@ impl Chain {
     /// Plugins that may refuse a deletion.
     pub(crate) async fn delete(
         &self,
-        _resources: &Resources,
+        resources: &Resources,
         request: &Request<'_>,
-        _object: &Map,
+        object: &Map,
     ) -> Result<(), Error> {
-        let namespace = request.kind.resource == "namespaces" && request.kind.group.is_empty();
-        if self.has(Plugin::NamespaceLifecycle)
-            && namespace
-            && IMMORTAL_NAMESPACES.contains(&request.name)
-        {
-            return Err(Error::Forbidden {
-                subject: subject(request.kind, request.name),
-                detail: "this namespace may not be deleted".to_owned(),
-                causes: Vec::new(),
-            });
+        if self.has(Plugin::NamespaceLifecycle) {
+            namespaces::check_deletable(request)?;
+        }
+        if self.has(Plugin::NamespaceExists) {
+            namespaces::check_exists(resources, request).await?;
+        }
+        if self.has(Plugin::NodeRestriction) {
+            node_restriction::check_deletion(request, object)?;
+        }
+        if self.has(Plugin::AlwaysDeny) {
+            deny(request, object)?;
         }
         Ok(())
     }
 }
 
-/// An object needs its namespace, and a new one needs it alive.
-async fn check_namespace(
-    resources: &Resources,
-    request: &Request<'_>,
-    object: &Map,
-    old: Option<&Map>,
-) -> Result<(), Error> {
-    let Some(namespace) = resources.namespace(request.namespace).await? else {
-        return Err(Error::NotFound(Subject {
-            group: object::Text::default(),
-            resource: "namespaces".into(),
-            name: request.namespace.into(),
-        }));
-    };
-    if old.is_some() || namespace == Namespace::Alive {
+/// Refuses everything, but not what the server itself writes: it could not start.
+fn deny(request: &Request<'_>, object: &Map) -> Result<(), Error> {
+    if request.user.name == User::server().name {
         return Ok(());
     }
-    let namespace = request.namespace;
-    Err(Error::Forbidden {
-        subject: refused_subject(request, object),
-        detail: format!(
-            "unable to create new content in namespace {namespace} because it is being terminated"
-        ),
-        causes: vec![Cause {
-            reason: "NamespaceTerminating".into(),
-            message: format!("namespace {namespace} is being terminated"),
-            field: "metadata.namespace".to_owned(),
-        }],
-    })
+    let detail = "admission control is denying all modifications";
+    Err(forbidden(request, object, detail.to_owned()))
 }
 
 /// Whether a request is about the objects of a resource themselves, not about a subresource.
@@ -182,26 +241,5 @@ fn forbidden(request: &Request<'_>, object: &Map, detail: String) -> Error {
         subject,
         detail,
         causes: Vec::new(),
-    }
-}
-
-/// What counts about a namespace.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Namespace {
-    Alive,
-    Terminating,
-}
-
-impl Resources {
-    /// The state of a namespace, if it exists. Every write asks, so nothing is parsed.
-    async fn namespace(&self, name: &str) -> Result<Option<Namespace>, Error> {
-        let kind = Catalogue::builtin().resource("", "v1", "namespaces");
-        let kind = kind.expect("namespaces are built in");
-        let found = self.store.get(&kind.collection, name).await;
-        let found = found.map_err(|error| Error::from_store(error, || subject(kind, name)))?;
-        Ok(found.map(|record| match Stored::new(&record.value) {
-            Ok(stored) if stored.is_deleting() => Namespace::Terminating,
-            _ => Namespace::Alive,
-        }))
     }
 }

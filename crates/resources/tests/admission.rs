@@ -106,7 +106,7 @@ async fn which_priority_a_class_gives() {
     assert_eq!(
         refused,
         "priorityclasses.scheduling.k8s.io \"other\" is forbidden: PriorityClass usual is already \
-         marked as globalDefault. Only one default can exist"
+         marked as default. Only one default can exist"
     );
     let created = pods.create(pod("two")).await.unwrap();
     let spec = created.get("spec").unwrap();

@@ -6,7 +6,7 @@ use object::field::{FieldError, Path};
 use object::{Map, Text, Value, value};
 
 use super::done;
-use crate::admission::Place;
+use crate::admission::{Place, Plugin};
 use crate::body::{self, Body};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut, meta_text};
@@ -45,7 +45,11 @@ impl Resources {
         let node = binding
             .get("target")
             .and_then(|target| target.str_at(&["name"]));
-        let labels = self.topology(node.unwrap_or_default()).await?;
+        let labels = if self.admission.has(Plugin::PodTopologyLabels) {
+            self.topology(node.unwrap_or_default()).await?
+        } else {
+            Vec::new()
+        };
         loop {
             let Some(live) = self.live(&pod).await? else {
                 return Err(Error::NotFound(subject(pods, &name)));
@@ -67,7 +71,8 @@ impl Resources {
         }
     }
 
-    async fn topology(&self, node: &str) -> Result<Vec<(Text, Value)>, Error> {
+    /// The labels of a node that tell where it is.
+    pub(crate) async fn topology(&self, node: &str) -> Result<Vec<(Text, Value)>, Error> {
         let node = self.find(NODES, "", node).await?.unwrap_or_default();
         let labels = meta(&node).get("labels").and_then(Value::as_object);
         let found = TOPOLOGY_LABELS.iter().filter_map(|key| {

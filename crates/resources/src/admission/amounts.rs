@@ -110,6 +110,20 @@ fn pod_level(spec: &Map, side: Side) -> Amounts {
     stated
 }
 
+/// Whether a pod asks for no share of a node at all.
+pub(crate) fn is_best_effort(spec: &Map) -> bool {
+    let asks = |amounts: Amounts| {
+        let mut shares = POD_LEVEL.iter().filter_map(|name| amounts.get(*name));
+        shares.any(|amount| amount.sign() > 0)
+    };
+    let sides = [Side::Requests, Side::Limits];
+    !has_pod_level(spec)
+        && ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|list| containers(spec, list))
+            .all(|it| sides.iter().all(|side| !asks(of_container(it, *side))))
+}
+
 /// What all containers of a pod ask for together, or what the pod states in their place.
 ///
 /// Sidecars run beside the others; each other init container runs alone beside the sidecars that

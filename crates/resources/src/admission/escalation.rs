@@ -145,7 +145,7 @@ fn full_authority() -> [Rule; 2] {
 }
 
 /// Whether an update only does what garbage collection needs: owners and finalizers.
-fn is_collection(object: &Map, old: &Map) -> bool {
+pub(super) fn is_collection(object: &Map, old: &Map) -> bool {
     let rest = |object: &Map| {
         let mut rest = object.clone();
         let mut metadata = meta(object).clone();

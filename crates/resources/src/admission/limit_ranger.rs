@@ -1,7 +1,7 @@
 //! LimitRanger: defaults and bounds for what containers, pods and claims ask for.
 //!
-//! Contract: `plugin/pkg/admission/limitranger/admission.go`. Ranges are taken in the order of their
-//! names, resources in the order of theirs, so that the same request has the same refusal.
+//! Contract: `plugin/pkg/admission/limitranger/admission.go`. Ranges are taken in the order of
+//! their names, resources in the order of theirs, so that the same request has the same refusal.
 
 use object::quantity::Quantity;
 use object::{Map, Text, Value};

@@ -109,9 +109,8 @@ pub(super) async fn validate(
     if old.is_some() && name == meta_text(class, "name") {
         return Ok(());
     }
-    let detail = format!(
-        "PriorityClass {name} is already marked as globalDefault. Only one default can exist"
-    );
+    let detail =
+        format!("PriorityClass {name} is already marked as default. Only one default can exist");
     Err(forbidden(request, class, detail))
 }
 

@@ -1,9 +1,9 @@
 //! ResourceQuota: nobody uses more of a namespace than its quotas allow.
 //!
-//! A write is charged to the quotas before it is committed: their `status.used` grows in a commit of
-//! its own, conditional on the version that was read, so that two writers never spend the same rest.
-//! Writers of one namespace that come at the same time share that commit: the first one charges for
-//! all who wait.
+//! A write is charged to the quotas before it is committed: their `status.used` grows in a commit
+//! of its own, conditional on the version that was read, so that two writers never spend the same
+//! rest. Writers of one namespace that come at the same time share that commit: the first one
+//! charges for all who wait.
 //!
 //! From its charge to its commit a writer holds its namespace for reading. Whoever counts the real
 //! usage (the controller) takes it for writing, and so never counts while something is charged and
@@ -31,7 +31,7 @@ use crate::{Request, Resources, Warnings};
 
 use check::{Consumer, Quota};
 pub(crate) use scope::Selector;
-pub(crate) use usage::Meter;
+pub(crate) use usage::{Meter, is_extended, storage_class};
 
 pub(crate) const QUOTAS: Place = ("", "v1", "resourcequotas");
 /// How often a charge is tried again when somebody else changes the quota.

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use object::{Map, Text, Value, value};
 
+use super::amounts::containers;
 use super::lookup::Place;
+use super::references::{secrets, spec_of};
 use super::{forbidden, is_about};
 use crate::error::Error;
-use crate::meta::meta;
+use crate::meta::{meta, meta_text};
 use crate::{Request, Resources, ids};
 
 const ACCOUNTS: Place = ("", "v1", "serviceaccounts");
@@ -24,7 +26,8 @@ const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: i64 = 60 * 60 + 7;
 /// Files of the volume are readable by everyone in the pod.
 const FILE_MODE: i64 = 0o644;
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+const LIMITS_ANNOTATION: &str = "kubernetes.io/enforce-mountable-secrets";
 
 pub(super) async fn mutate(
     resources: &Resources,
@@ -35,8 +38,7 @@ pub(super) async fn mutate(
     if old.is_some() || !is_about(request, "", "pods") {
         return Ok(());
     }
-    let annotations = meta(pod).get("annotations");
-    if annotations.is_some_and(|all| all.get(MIRROR_ANNOTATION).is_some()) {
+    if is_mirror(pod) {
         return check_mirror(pod).map_err(|detail| forbidden(request, pod, detail));
     }
     let spec = pod.object_at("spec");
@@ -51,11 +53,7 @@ pub(super) async fn mutate(
     });
     spec.insert("serviceAccountName", Value::String(name.clone()));
     let Some(account) = account(resources, request.namespace, &name).await? else {
-        let detail = format!(
-            "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
-            request.namespace
-        );
-        return Err(forbidden(request, pod, detail));
+        return Err(not_found(request, pod, &name));
     };
     let spec = pod.object_at("spec");
     let mounts = |holder: &Map| {
@@ -66,13 +64,11 @@ pub(super) async fn mutate(
     if mounts(spec).or_else(|| mounts(&account)).unwrap_or(true) {
         mount_token(spec);
     }
-    let has_secrets = spec.get("imagePullSecrets").and_then(Value::as_array);
-    let secrets = account
-        .get("imagePullSecrets")
-        .and_then(Value::as_array)
-        .unwrap_or_default();
-    if has_secrets.is_none_or(<[Value]>::is_empty) && !secrets.is_empty() {
-        spec.insert("imagePullSecrets", Value::Array(secrets.to_vec()));
+    let own = spec.get("imagePullSecrets").and_then(Value::as_array);
+    let pulled = account.get("imagePullSecrets").and_then(Value::as_array);
+    let pulled = pulled.unwrap_or_default();
+    if own.is_none_or(<[Value]>::is_empty) && !pulled.is_empty() {
+        spec.insert("imagePullSecrets", Value::Array(pulled.to_vec()));
     }
     Ok(())
 }
@@ -161,29 +157,174 @@ fn volume(name: &str) -> Value {
     })
 }
 
-/// A mirror of a pod that a node runs by itself can use nothing of the API.
-fn check_mirror(pod: &Map) -> Result<(), String> {
-    let Some(spec) = pod.get("spec") else {
+/// Checks what was filled in, and guests that come later.
+pub(super) async fn validate(
+    resources: &Resources,
+    request: &Request<'_>,
+    pod: &Map,
+    old: Option<&Map>,
+) -> Result<(), Error> {
+    let is_guest = old.is_some() && is_pods(request, "ephemeralcontainers");
+    let is_new = old.is_none() && is_pods(request, "");
+    if !is_new && !is_guest {
+        return Ok(());
+    }
+    if is_new && is_mirror(pod) {
+        return check_mirror(pod).map_err(|detail| forbidden(request, pod, detail));
+    }
+    let Some(spec) = spec_of(pod) else {
         return Ok(());
     };
-    if spec
-        .str_at(&["serviceAccountName"])
-        .is_some_and(|name| !name.is_empty())
-    {
+    let name = spec.get("serviceAccountName").and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    if name.is_empty() {
+        let (namespace, pod_name) = (request.namespace, meta_text(pod, "name"));
+        let detail = format!("no service account specified for pod {namespace}/{pod_name}");
+        return Err(forbidden(request, pod, detail));
+    }
+    let Some(account) = account(resources, request.namespace, name).await? else {
+        return Err(not_found(request, pod, name));
+    };
+    if !limits_secrets(&account) {
+        return Ok(());
+    }
+    check_secrets(&account, spec, is_guest).map_err(|detail| forbidden(request, pod, detail))
+}
+
+fn is_pods(request: &Request<'_>, subresource: &str) -> bool {
+    let kind = request.kind;
+    kind.resource == "pods" && kind.group.is_empty() && request.subresource == subresource
+}
+
+fn is_mirror(pod: &Map) -> bool {
+    let annotations = meta(pod).get("annotations");
+    annotations.is_some_and(|all| all.get(MIRROR_ANNOTATION).is_some())
+}
+
+fn not_found(request: &Request<'_>, pod: &Map, name: &str) -> Error {
+    let detail = format!(
+        "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
+        request.namespace
+    );
+    forbidden(request, pod, detail)
+}
+
+/// Whether the account names all secrets that its pods may use.
+fn limits_secrets(account: &Map) -> bool {
+    let annotations = meta(account).get("annotations");
+    let value = annotations.and_then(|all| all.str_at(&[LIMITS_ANNOTATION]));
+    matches!(value, Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
+}
+
+fn check_secrets(account: &Map, spec: &Map, only_guests: bool) -> Result<(), String> {
+    let names = |list: &str| -> Vec<&str> {
+        containers(account, list)
+            .filter_map(|it| it.get("name")?.as_str())
+            .collect()
+    };
+    let allowed = names("secrets");
+    let end = format!(
+        "is not allowed because service account {} does not reference that",
+        meta_text(account, "name")
+    );
+    if only_guests {
+        return check_environment(
+            spec,
+            "ephemeralContainers",
+            "ephemeral container",
+            &allowed,
+            &end,
+        );
+    }
+    for volume in containers(spec, "volumes") {
+        let secret = volume.get("secret").map(|it| it.str_at(&["secretName"]));
+        if let Some(name) = secret.map(Option::unwrap_or_default)
+            && !allowed.contains(&name)
+        {
+            return Err(format!(
+                "volume with secret.secretName=\"{name}\" {end} secret"
+            ));
+        }
+    }
+    check_environment(spec, "initContainers", "init container", &allowed, &end)?;
+    check_environment(spec, "containers", "container", &allowed, &end)?;
+    let allowed = names("imagePullSecrets");
+    for (place, secret) in containers(spec, "imagePullSecrets").enumerate() {
+        let name = secret
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if !allowed.contains(&name) {
+            return Err(format!(
+                "imagePullSecrets[{place}].name=\"{name}\" {end} imagePullSecret"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_environment(
+    spec: &Map,
+    list: &str,
+    what: &str,
+    allowed: &[&str],
+    end: &str,
+) -> Result<(), String> {
+    for container in containers(spec, list) {
+        let text = |holder: &Map| {
+            let name = holder.get("name").and_then(Value::as_str);
+            name.unwrap_or_default().to_owned()
+        };
+        let owner = text(container);
+        let refused = |name: &str| !allowed.contains(&name);
+        for variable in containers(container, "env") {
+            let secret = variable
+                .get("valueFrom")
+                .and_then(|from| from.str_at(&["secretKeyRef", "name"]));
+            if let Some(secret) = secret.filter(|name| refused(name)) {
+                return Err(format!(
+                    "{what} {owner} with envVar {} referencing secret.secretName=\"{secret}\" \
+                     {end} secret",
+                    text(variable)
+                ));
+            }
+        }
+        for source in containers(container, "envFrom") {
+            let secret = source
+                .get("secretRef")
+                .and_then(|secret| secret.str_at(&["name"]));
+            if let Some(secret) = secret.filter(|name| refused(name)) {
+                return Err(format!(
+                    "{what} {owner} with envFrom referencing secret.secretName=\"{secret}\" {end} \
+                     secret"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A mirror of a pod that a node runs by itself can use nothing of the API.
+fn check_mirror(pod: &Map) -> Result<(), String> {
+    let Some(spec) = spec_of(pod) else {
+        return Ok(());
+    };
+    let account = spec.get("serviceAccountName").and_then(Value::as_str);
+    if account.is_some_and(|name| !name.is_empty()) {
         return Err("a mirror pod may not reference service accounts".to_owned());
     }
-    let volumes = spec
-        .get("volumes")
-        .and_then(Value::as_array)
-        .unwrap_or_default();
-    if volumes.iter().any(|volume| volume.get("secret").is_some()) {
+    if !secrets(spec).is_empty() {
         return Err("a mirror pod may not reference secrets".to_owned());
     }
-    if volumes
-        .iter()
-        .any(|volume| volume.get("persistentVolumeClaim").is_some())
-    {
-        return Err("a mirror pod may not reference persistentvolumeclaims".to_owned());
+    let has_token = containers(spec, "volumes").any(|volume| {
+        let sources = volume.get("projected").and_then(|it| it.get("sources"));
+        let sources = sources.and_then(Value::as_array).unwrap_or_default();
+        sources
+            .iter()
+            .any(|it| it.get("serviceAccountToken").is_some())
+    });
+    if has_token {
+        return Err("a mirror pod may not use ServiceAccountToken volume projections".to_owned());
     }
     Ok(())
 }

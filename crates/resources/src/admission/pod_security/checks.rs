@@ -1,7 +1,7 @@
 //! The checks of each level, and since when each of them holds.
 //!
-//! A check has one form for each release that changed it. Restricted adds its own checks to those of
-//! baseline, and some of its checks take the place of one of baseline's.
+//! A check has one form for each release that changed it. Restricted adds its own checks to those
+//! of baseline, and some of its checks take the place of one of baseline's.
 
 use std::collections::BTreeSet;
 
