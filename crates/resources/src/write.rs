@@ -408,14 +408,8 @@ impl Resources {
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
         if request.options.dry_run || (value == live.record.value && !finished) {
-            let object = WrittenObject::Stored {
-                value: self.shown(kind, value).await?,
-                revision: Some(revision),
-            };
-            return Ok(Attempt::Done(Written {
-                object,
-                created: false,
-            }));
+            charge.keep();
+            return self.changed(kind, value, revision).await;
         }
         let change = if finished {
             Change::Delete
@@ -446,18 +440,28 @@ impl Resources {
                     lease.keep();
                     committed.revision
                 };
-                let object = WrittenObject::Stored {
-                    value: self.shown(kind, value).await?,
-                    revision: Some(revision),
-                };
-                Ok(Attempt::Done(Written {
-                    object,
-                    created: false,
-                }))
+                self.changed(kind, value, revision).await
             }
             Err(store::Error::Conflict { .. }) => Ok(Attempt::Stale),
             Err(error) => Err(Error::from_store(error, || subject(kind, request.name))),
         }
+    }
+
+    /// The answer to a change of an object that existed.
+    async fn changed(
+        &self,
+        kind: &Arc<Kind>,
+        value: Bytes,
+        revision: Revision,
+    ) -> Result<Attempt, Error> {
+        let object = WrittenObject::Stored {
+            value: self.shown(kind, value).await?,
+            revision: Some(revision),
+        };
+        Ok(Attempt::Done(Written {
+            object,
+            created: false,
+        }))
     }
 
     /// Restores what clients cannot change, lets the kind shape the object, and validates it.

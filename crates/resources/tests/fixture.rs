@@ -13,13 +13,20 @@ use store::{FalseClock, Options, Store};
 
 /// Objects with the bootstrap's, and every plugin but those named.
 pub(crate) async fn server_without(plugins: &[&str]) -> Resources {
-    let disabled: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
+    server_with(&[], plugins).await
+}
+
+/// Objects with the bootstrap's, and the usual plugins with some more and without others.
+pub(crate) async fn server_with(enabled: &[&str], disabled: &[&str]) -> Resources {
+    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+    let (enabled, disabled): (Vec<String>, Vec<String>) = (names(enabled), names(disabled));
     let clock = Arc::new(FalseClock::new(1_700_000_000_000));
     let store = Store::memory(Options {
         clock: clock.clone(),
         ..Options::default()
     });
-    let resources = Resources::new(store, clock, Chain::without(&disabled));
+    let chain = Chain::new(&enabled, &disabled).expect("the plugins are known");
+    let resources = Resources::new(store, clock, chain);
     let address = "127.0.0.1:6443".parse().expect("an address");
     resources
         .bootstrap(address)

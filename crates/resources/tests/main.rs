@@ -9,6 +9,8 @@ mod admission;
 mod allocate;
 mod controllers;
 mod fixture;
+mod plugins;
+mod quota;
 mod reviews;
 mod roles;
 mod tokens;
