@@ -75,7 +75,7 @@ impl Resources {
     }
 
     /// A kind that is only ever sent to a subresource of `parent`.
-    fn sent_kind(
+    pub(crate) fn sent_kind(
         &self,
         parent: &Arc<Kind>,
         (group, version, kind): (&str, &str, &str),
@@ -87,8 +87,10 @@ impl Resources {
             group: group.into(),
             version: version.into(),
             kind: kind.into(),
+            types: Arc::clone(Catalogue::builtin().types()),
             root,
             rules: Rules::default(),
+            custom: None,
             ..Kind::clone(parent)
         }))
     }

@@ -32,7 +32,10 @@ impl Resources {
     /// `PATCH` with an apply configuration.
     pub async fn apply(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let key = Unchanged::key(request, body);
-        if let Some(record) = self.stored(request).await?
+        // Whoever is configured to look at writes looks at this one, too.
+        let watched = self.hooks_in_force().await?.is_some();
+        if !watched
+            && let Some(record) = self.stored(request).await?
             && self.unchanged.knows(&key, record.revision)
         {
             return Ok(Written {
@@ -83,7 +86,9 @@ impl Resources {
             };
             match self.replace_applied(request, &live, object, owners).await? {
                 Attempt::Done(written) => {
-                    self.note_unchanged(request, key, live.record.revision, &written);
+                    if !watched {
+                        self.note_unchanged(request, key, live.record.revision, &written);
+                    }
                     return Ok(written);
                 }
                 Attempt::Stale => {}

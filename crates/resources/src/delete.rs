@@ -64,6 +64,17 @@ impl Resources {
         request: &Request<'_>,
         options: &DeleteOptions,
     ) -> Result<Deleted, Error> {
+        self.delete_seen(request, options, Some(request.name)).await
+    }
+
+    /// Deletes an object; `seen` is the name under which policies and webhooks see the request,
+    /// if they do.
+    pub(crate) async fn delete_seen(
+        &self,
+        request: &Request<'_>,
+        options: &DeleteOptions,
+        seen: Option<&str>,
+    ) -> Result<Deleted, Error> {
         check_deletable(request)?;
         request.warnings.add(delete_warning(request, options));
         loop {
@@ -72,6 +83,9 @@ impl Resources {
             };
             check_preconditions(request.kind, options, &live)?;
             self.admission.delete(self, request, live.map()).await?;
+            if let Some(name) = seen {
+                self.admit_deletion(request, name, options, &live).await?;
+            }
             if let Some(deleted) = self.delete_live(request, options, live).await? {
                 return Ok(deleted);
             }
@@ -221,7 +235,8 @@ impl Resources {
             name,
             ..*request
         };
-        match self.delete(&one, options).await {
+        // A request for a collection names none of its objects.
+        match self.delete_seen(&one, options, Some("")).await {
             Ok(_) | Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,5 +1,6 @@
 //! Why a verb did not do what it was asked. Which HTTP status that is, the server decides.
 
+pub use admission::review::Denial;
 use object::Text;
 use object::field::FieldError;
 
@@ -104,6 +105,9 @@ pub enum Error {
         /// What clients can act on.
         causes: Vec<Cause>,
     },
+    /// Somebody outside refuses, in words of their own.
+    #[error("{}", .0.message)]
+    Denied(Box<Denial>),
     /// Not now.
     #[error("{message}")]
     TooManyRequests {

@@ -16,6 +16,7 @@ mod conversion;
 mod definitions;
 mod delete;
 pub mod error;
+mod hooks;
 pub mod ids;
 mod meta;
 pub mod options;
@@ -68,6 +69,7 @@ pub struct Resources {
     roles: Arc<roles::Roles>,
     /// Who decides what users may do.
     modes: Arc<[authorization::Mode]>,
+    hooks: Arc<hooks::Hooks>,
     unchanged: Arc<unchanged::Unchanged>,
     quotas: Arc<admission::Quotas>,
     server_side_apply: bool,
@@ -96,9 +98,9 @@ pub struct Request<'a> {
     pub warnings: &'a Warnings,
 }
 
-/// Advice for a client, collected while its request is worked on.
+/// Advice for a client, collected while its request is worked on, and notes for the audit log.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<Vec<String>>, Mutex<Vec<(String, String)>>);
 
 impl Warnings {
     /// Adds advice.
@@ -117,6 +119,23 @@ impl Warnings {
             .is_empty()
     }
 
+    /// Notes something for the audit log.
+    pub(crate) fn annotate(&self, key: String, value: String) {
+        let mut notes = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first note of a key stays, as it does upstream.
+        if notes.iter().all(|(known, _)| *known != key) {
+            notes.push((key, value));
+        }
+    }
+
+    /// What admission notes for the audit log, as annotations of the event.
+    pub fn annotations(&self) -> Vec<(String, String)> {
+        self.1
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
     /// Everything said so far.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -128,6 +147,7 @@ impl Resources {
     pub fn new(store: Store, clock: Arc<dyn Clock>, admission: admission::Chain) -> Resources {
         let catalogue = ArcSwap::new(Arc::clone(Catalogue::builtin()));
         Resources {
+            hooks: Arc::new(hooks::Hooks::new(&store)),
             store,
             clock,
             catalogue: Arc::new(catalogue),

@@ -29,8 +29,12 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who owns the fields that the write sets.
     pub manager: Text,
+    /// The manager that the client named; empty if it named none.
+    pub given_manager: Text,
     /// How unknown fields are treated.
     pub validation: FieldValidation,
+    /// The treatment that the client named; empty if it named none.
+    pub given_validation: Text,
     /// Whether an apply takes fields from their owners.
     pub force: bool,
 }
@@ -177,6 +181,7 @@ impl RawWriteOptions {
             Verb::Patch | Verb::Apply => "PatchOptions",
         };
         refuse(kind, errors)?;
+        let given_manager = Text::from(manager.as_str());
         let manager = if manager.is_empty() {
             default_manager.into()
         } else {
@@ -185,7 +190,9 @@ impl RawWriteOptions {
         Ok(WriteOptions {
             dry_run: !self.dry_run.is_empty(),
             manager,
+            given_manager,
             validation,
+            given_validation: self.field_validation.unwrap_or_default().into(),
             force: self.force.unwrap_or(false),
         })
     }

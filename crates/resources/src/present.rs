@@ -9,10 +9,11 @@ use std::sync::{Arc, OnceLock};
 
 use kinds::Kind;
 use kinds::custom::Conversion;
-use object::{Map, Value};
+use object::{Map, Value, json};
 use store::{Event, Record};
 
 use crate::error::Error;
+use crate::meta::meta_mut;
 use crate::record::{self, Stored};
 use crate::write::damaged;
 use crate::{Resources, conversion};
@@ -44,7 +45,10 @@ impl Resources {
             if stored.tag() == custom.tag.as_str() {
                 continue;
             }
-            let tree = stored.tree(None).map_err(|_| damaged(kind, record))?;
+            let mut tree = stored.tree(None).map_err(|_| damaged(kind, record))?;
+            if let Ok(owners @ Value::Array(_)) = json::parse(stored.managed_fields()) {
+                meta_mut(&mut tree).insert("managedFields", owners);
+            }
             let version = version_of(stored.tag());
             stale.push((place, version.to_owned(), tree));
         }
@@ -60,6 +64,7 @@ impl Resources {
         });
         let objects = self.convert_custom(kind, objects.collect()).await?;
         for (place, mut object) in places.into_iter().zip(objects) {
+            meta_mut(&mut object).remove("managedFields");
             kind.read_stored(&mut object);
             let record = &mut records[place];
             let stored = Stored::new(&record.value).map_err(|_| damaged(kind, record))?;

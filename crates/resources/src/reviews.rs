@@ -53,6 +53,7 @@ impl Resources {
             managed_fields,
         } = body::read(&self.catalogue(), request, body)?;
         check_namespace(request, &mut object)?;
+        let mut object = self.admit_sent(request, request.kind, object).await?;
         object.remove("status");
         let checked = object.clone();
         let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());

@@ -20,7 +20,9 @@ use crate::meta::{meta, meta_mut, meta_text};
 use crate::ownership::Owners;
 use crate::patch::PatchType;
 use crate::record::Stored;
-use crate::write::{Attempt, Draft, Live, Written, WrittenObject, check_name, check_namespace};
+use crate::write::{
+    Attempt, Draft, Live, Seen, Written, WrittenObject, check_name, check_namespace,
+};
 use crate::{Request, Resources, subject};
 
 /// The definition of the kind that scales are.
@@ -125,6 +127,7 @@ impl Resources {
                 _ => scale_of(request.kind, live.map()),
             };
             check_preconditions(request, &wanted, &live)?;
+            let wanted = self.admit_scale(request, &live, wanted).await?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;
             match self.finish_scale(request, &live, draft).await? {
                 Attempt::Done(written) => return Ok(written),
@@ -170,6 +173,7 @@ impl Resources {
         let Value::Object(wanted) = new else {
             unreachable!("a Scale is a map")
         };
+        let wanted = self.admit_scale(request, live, wanted).await?;
         let draft = self.draft(request, live, &wanted, after)?;
         self.finish_scale(request, live, draft).await
     }
@@ -237,14 +241,18 @@ impl Resources {
         &self,
         request: &Request<'_>,
         live: &Live,
-        draft: Draft,
+        mut draft: Draft,
     ) -> Result<Attempt, Error> {
         // The parent is written as a whole, by the rules of the parent.
         let parent = Request {
             subresource: "",
             ..*request
         };
-        let written = match self.finish_update(&parent, live, draft).await? {
+        self.admission
+            .mutate(self, &parent, &mut draft.object, Some(live.map()))
+            .await?;
+        let finished = self.finish_admitted(&parent, live, draft, Seen::Scale(request));
+        let written = match finished.await? {
             Attempt::Done(written) => written,
             Attempt::Stale => return Ok(Attempt::Stale),
         };
@@ -258,6 +266,34 @@ impl Resources {
             &self.served_tree(request.kind, tree),
         ));
         Ok(Attempt::Done(Written { object, ..written }))
+    }
+
+    /// Lets policies and webhooks change a scale that is wanted.
+    async fn admit_scale(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        wanted: Map,
+    ) -> Result<Map, Error> {
+        let kind = self.scale_kind(request.kind)?;
+        let old = scale_of(live.map());
+        self.admit_view(request, &kind, wanted, old).await
+    }
+
+    /// Lets policies and webhooks look at the scale of a draft.
+    pub(crate) async fn check_scale(
+        &self,
+        request: &Request<'_>,
+        draft: &Draft,
+        live: &Live,
+    ) -> Result<(), Error> {
+        let kind = self.scale_kind(request.kind)?;
+        let (new, old) = (scale_of(&draft.object), scale_of(live.map()));
+        self.check_view(request, &kind, new, old).await
+    }
+
+    fn scale_kind(&self, parent: &Arc<Kind>) -> Result<Arc<Kind>, Error> {
+        self.sent_kind(parent, ("autoscaling", "v1", "Scale"), SCALE)
     }
 
     fn scale_typing(&self) -> Typing<'static> {

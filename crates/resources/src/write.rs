@@ -97,6 +97,14 @@ impl Draft {
     }
 }
 
+/// As what policies and webhooks see an object that is changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Seen<'a> {
+    Itself,
+    /// As its scale, by this request.
+    Scale(&'a Request<'a>),
+}
+
 /// What became of an attempt to write.
 pub(crate) enum Attempt {
     Done(Written),
@@ -158,9 +166,7 @@ impl Resources {
                 causes: Vec::new(),
             });
         }
-        self.admission
-            .mutate(self, request, &mut draft.object, None)
-            .await?;
+        self.admit(request, &mut draft, None).await?;
         let base = meta_text(&draft.object, "generateName").to_owned();
         if !meta_text(&draft.object, "name").is_empty() || base.is_empty() {
             let object = self.create_named(request, draft).await?;
@@ -202,6 +208,7 @@ impl Resources {
         self.admission
             .validate(self, request, &draft.object, None)
             .await?;
+        self.check_by_hooks(request, &draft, None).await?;
         let charge = self
             .admission
             .charge(self, request, &draft.object, None)
@@ -382,10 +389,20 @@ impl Resources {
         live: &Live,
         mut draft: Draft,
     ) -> Result<Attempt, Error> {
+        self.admit(request, &mut draft, Some(live)).await?;
+        self.finish_admitted(request, live, draft, Seen::Itself)
+            .await
+    }
+
+    /// From a draft that nobody changes any more to the commit: steps 5 to 7.
+    pub(crate) async fn finish_admitted(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        mut draft: Draft,
+        seen: Seen<'_>,
+    ) -> Result<Attempt, Error> {
         let (kind, old) = (request.kind, live.map());
-        self.admission
-            .mutate(self, request, &mut draft.object, Some(old))
-            .await?;
         let lease = self
             .allocate_changed(request, &mut draft.object, old)
             .await?;
@@ -400,6 +417,10 @@ impl Resources {
         self.admission
             .validate(self, request, &draft.object, Some(old))
             .await?;
+        match seen {
+            Seen::Itself => self.check_by_hooks(request, &draft, Some(live)).await?,
+            Seen::Scale(scale) => self.check_scale(scale, &draft, live).await?,
+        }
         let charge = self
             .admission
             .charge(self, request, &draft.object, Some(old))

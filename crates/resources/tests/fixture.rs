@@ -110,6 +110,15 @@ impl<'a> Ask<'a> {
         )
     }
 
+    pub(crate) async fn update_scale(&self, scale: Value) -> Result<Value, Error> {
+        let options = self.options();
+        self.shown(
+            self.resources
+                .update_scale(&self.request(&options), &body(scale))
+                .await,
+        )
+    }
+
     pub(crate) async fn merge(&self, patch: Value) -> Result<Value, Error> {
         let options = self.options();
         let request = self.request(&options);

@@ -14,3 +14,6 @@ mod quota;
 mod reviews;
 mod roles;
 mod tokens;
+#[path = "../../admission/tests/webhook_server.rs"]
+mod webhook_server;
+mod webhooks;

@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 use object::{Value, json, yaml};
 use resources::Error;
 use resources::body::Media;
-use resources::error::{Cause, Subject};
+use resources::error::{Cause, Denial, Subject};
 
 use crate::body::Body;
 use crate::negotiate::{Representation, accept_failure};
@@ -23,6 +23,8 @@ pub(crate) struct Failure {
     pub retry_after_seconds: u32,
     /// Advice beyond the Status, one `Warning` header each.
     pub advice: Vec<String>,
+    /// A refusal that somebody outside worded; its code, reason and details are theirs.
+    denial: Option<Box<Denial>>,
 }
 
 /// `status.details`.
@@ -59,6 +61,16 @@ impl Failure {
         self
     }
 
+    /// The refusal of a webhook, under the code that it chose.
+    fn denied(denial: Denial) -> Failure {
+        let code = u16::try_from(denial.code).ok();
+        let code = code.filter(|code| (400..=999).contains(code));
+        Failure {
+            denial: Some(Box::new(denial)),
+            ..Failure::new(code.unwrap_or(500), "", "")
+        }
+    }
+
     /// A path that no part of the server knows.
     pub(crate) fn no_such_resource() -> Failure {
         let text = "the server could not find the requested resource";
@@ -72,6 +84,9 @@ impl Failure {
 
     /// The Status object.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        if let Some(denial) = &self.denial {
+            return write_denial(denial, out);
+        }
         out.extend_from_slice(b"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{");
         if !self.continue_token.is_empty() {
             out.extend_from_slice(b"\"continue\":");
@@ -126,6 +141,22 @@ impl Failure {
         }
         answer
     }
+}
+
+fn write_denial(denial: &Denial, out: &mut Vec<u8>) {
+    out.extend_from_slice(
+        b"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":",
+    );
+    json::write_string(&denial.message, out);
+    if !denial.reason.is_empty() {
+        out.extend_from_slice(b",\"reason\":");
+        json::write_string(&denial.reason, out);
+    }
+    if let Some(details) = &denial.details {
+        out.extend_from_slice(b",\"details\":");
+        json::write(details, out);
+    }
+    out.extend_from_slice(format!(",\"code\":{}}}", denial.code).as_bytes());
 }
 
 impl Details {
@@ -257,7 +288,15 @@ impl From<Error> for Failure {
                 Failure::new(503, "ServiceUnavailable", message).retry_after(1)
             }
             Error::NoSpace(_) => Failure::new(507, "InsufficientStorage", message).retry_after(5),
-            Error::Internal(_) => Failure::new(500, "InternalError", message),
+            Error::Denied(denial) => Failure::denied(*denial),
+            Error::Internal(text) => {
+                let cause = Cause {
+                    reason: Default::default(),
+                    message: text,
+                    field: String::new(),
+                };
+                Failure::new(500, "InternalError", message).with_causes(vec![cause])
+            }
         }
     }
 }

@@ -134,6 +134,7 @@ impl Drop for InFlight<'_> {
 pub(crate) fn answer(state: &State) -> Response<Body> {
     let mut out = String::with_capacity(16 * 1024);
     state.metrics.write(&mut out);
+    state.resources.write_admission_metrics(&mut out);
     let gauge = |out: &mut String, name: &str, value: u64| {
         out.push_str(&format!("# TYPE {name} gauge\n{name} {value}\n"));
     };

@@ -404,7 +404,7 @@ impl Recovered {
                 writer.adopt(&place, name, version);
             }
             let index = Index::from_sorted(collection.keys.into_iter());
-            *place.write() = Inner::recovered(index, collection.last);
+            place.recover(Inner::recovered(index, collection.last));
         }
         view.compact(state.compacted);
         view.publish(state.revision);

@@ -27,5 +27,5 @@ pub use disk::{
 };
 pub use record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
 pub use store::{Options, Store};
-pub use watch::Watch;
+pub use watch::{Pulse, Watch};
 pub use writer::RECORD_BYTES_MAX;

@@ -12,7 +12,7 @@ use crate::disk::{self, BackupReport, CheckReport, Files, OpenError, SystemFiles
 use crate::memory;
 use crate::record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
 use crate::view::{Collection, Lookup, View};
-use crate::watch::Watch;
+use crate::watch::{Pulse, Watch};
 use crate::writer::{Request, Writer};
 
 /// How a store behaves.
@@ -253,6 +253,14 @@ impl Store {
         }
         let collection = self.view().collection_or_new(collection);
         Watch::new(self.inside.clone(), collection, after)
+    }
+
+    /// Tells when a collection changed last.
+    ///
+    /// Whoever keeps something made of a collection compares this with the revision it was read
+    /// at, and reads again only when it has to.
+    pub fn pulse(&self, collection: &str) -> Pulse {
+        Pulse(self.view().collection_or_new(collection))
     }
 
     /// How many keys exist whose names begin with a prefix.

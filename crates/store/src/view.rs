@@ -59,6 +59,8 @@ pub(crate) struct Collection {
     pub(crate) name: Arc<str>,
     inner: RwLock<Inner>,
     pub(crate) changed: Notify,
+    /// The newest revision that changed it, perhaps not visible yet.
+    last: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +79,19 @@ impl Collection {
             name,
             inner: RwLock::default(),
             changed: Notify::new(),
+            last: AtomicU64::new(0),
         }
+    }
+
+    /// Takes what was found on disk.
+    pub(crate) fn recover(&self, inner: Inner) {
+        self.last.store(inner.last().0, Ordering::Release);
+        *self.write() = inner;
+    }
+
+    /// The newest revision that changed it, perhaps not visible yet.
+    pub(crate) fn newest(&self) -> Revision {
+        Revision(self.last.load(Ordering::Acquire))
     }
 
     // A panic while the lock was held cannot leave a torn state that matters: writers assert
@@ -249,6 +263,8 @@ impl View {
             commit.revision
         );
         commit.collection.write().push(commit);
+        let last = &commit.collection.last;
+        last.store(commit.revision.0, Ordering::Release);
     }
 
     /// Makes everything up to a revision visible. Who waits for it is still to be woken.

@@ -26,6 +26,17 @@ pub struct Watch {
     past: VecDeque<Arc<Event>>,
 }
 
+/// Tells when a collection changed last, for the price of a load.
+#[derive(Clone, Debug)]
+pub struct Pulse(pub(crate) Arc<Collection>);
+
+impl Pulse {
+    /// The newest revision that changed the collection; it may not be visible yet.
+    pub fn newest(&self) -> Revision {
+        self.0.newest()
+    }
+}
+
 impl Watch {
     pub(crate) fn new(
         inside: Arc<Inside>,

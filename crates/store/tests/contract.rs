@@ -268,6 +268,19 @@ fn a_quiet_watch_moves_on_with_the_store() {
 }
 
 #[test]
+fn a_pulse_tells_when_its_collection_changed_last() {
+    on_each_engine(|store, _| async move {
+        let pulse = store.pulse("pods");
+        assert_eq!(pulse.newest(), Revision(0));
+        set(&store, "pods", "a", Some("1")).await.unwrap();
+        set(&store, "nodes", "n", Some("1")).await.unwrap();
+        assert_eq!(pulse.newest(), Revision(1));
+        set(&store, "pods", "a", None).await.unwrap();
+        assert_eq!(pulse.newest(), Revision(3));
+    });
+}
+
+#[test]
 fn a_watch_from_the_future_waits_for_it() {
     on_each_engine(|store, _| async move {
         let mut watch = store.watch("pods", Revision(3)).await.unwrap();

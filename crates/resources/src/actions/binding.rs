@@ -34,6 +34,7 @@ impl Resources {
             let text = "name in URL does not match name in Binding object";
             return Err(Error::BadRequest(text.to_owned()));
         }
+        let binding = self.admit_sent(request, kind, binding).await?;
         check_target(&binding)?;
         let pods = self.built_in(PODS)?;
         let pod = Request {

@@ -35,6 +35,7 @@ impl Resources {
             let text = "name in URL does not match name in Eviction object";
             return Err(Error::BadRequest(text.to_owned()));
         }
+        let eviction = self.admit_sent(request, &kind, eviction).await?;
         let options = delete_options(&eviction, request.options.dry_run);
         let pod = Request {
             subresource: "",
@@ -91,7 +92,9 @@ impl Resources {
         if guarded || options.resource_version.is_some() {
             options.resource_version = Some(version.to_string().into());
         }
-        self.delete(request, &options).await.map(|_| ())
+        // Policies and webhooks have seen the eviction; the deletion is a part of it.
+        let deleted = self.delete_seen(request, &options, None);
+        deleted.await.map(|_| ())
     }
 
     /// Counts the eviction against the pod's budget; tells whether the deletion must find the pod
