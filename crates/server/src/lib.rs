@@ -15,6 +15,7 @@ mod metrics;
 mod negotiate;
 mod openapi;
 mod openid;
+mod outside;
 mod peer;
 mod protobuf;
 mod query;
@@ -28,5 +29,6 @@ mod verbs;
 mod websocket;
 
 pub use flow::Limits;
+pub use outside::{HttpsClient, OutsideOptions};
 pub use peer::{BadAuthority, ClientCertificates, FrontProxy};
 pub use serve::{Options, Server};

@@ -6,6 +6,7 @@ mod credentials;
 mod failure;
 mod files;
 mod identity;
+mod outside;
 mod serve;
 mod serving;
 mod users;

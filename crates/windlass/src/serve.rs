@@ -75,8 +75,9 @@ async fn run(options: Serve) -> Result<(), Failure> {
     let made = making.await;
     let made = made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
     let flags = &options.identity;
+    let modes = identity::modes(flags, &resources)?;
     let resources = resources
-        .with_authorization(identity::modes(flags))
+        .with_authorization(modes)
         .with_issuer(Arc::clone(&made.issuer));
     let Certificates {
         serving,

@@ -135,6 +135,53 @@ pub(crate) struct Identity {
         value_name = "LIST"
     )]
     pub requestheader_extra_headers_prefix: Vec<String>,
+    /// Which OpenID issuers are trusted, and whether anonymous is.
+    ///
+    /// A file with an AuthenticationConfiguration of apiserver.config.k8s.io.
+    #[arg(long, env = "WINDLASS_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    pub authentication_config: Option<PathBuf>,
+    /// A kubeconfig that names a server which knows tokens.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHENTICATION_TOKEN_WEBHOOK_CONFIG_FILE",
+        value_name = "FILE"
+    )]
+    pub authentication_token_webhook_config_file: Option<PathBuf>,
+    /// The version of the TokenReview that is sent to it.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHENTICATION_TOKEN_WEBHOOK_VERSION",
+        default_value = "v1beta1",
+        value_name = "VERSION"
+    )]
+    pub authentication_token_webhook_version: Version,
+    /// How long what it says about a token counts.
+    #[arg(long, env = "WINDLASS_AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL", default_value = "2m",
+          value_parser = duration, value_name = "DURATION")]
+    pub authentication_token_webhook_cache_ttl: Duration,
+    /// A kubeconfig that names a server which decides; for the mode Webhook.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHORIZATION_WEBHOOK_CONFIG_FILE",
+        value_name = "FILE"
+    )]
+    pub authorization_webhook_config_file: Option<PathBuf>,
+    /// The version of the SubjectAccessReview that is sent to it.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHORIZATION_WEBHOOK_VERSION",
+        default_value = "v1beta1",
+        value_name = "VERSION"
+    )]
+    pub authorization_webhook_version: Version,
+    /// How long its permissions count.
+    #[arg(long, env = "WINDLASS_AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL",
+          default_value = "5m", value_parser = duration, value_name = "DURATION")]
+    pub authorization_webhook_cache_authorized_ttl: Duration,
+    /// How long its refusals count.
+    #[arg(long, env = "WINDLASS_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL",
+          default_value = "30s", value_parser = duration, value_name = "DURATION")]
+    pub authorization_webhook_cache_unauthorized_ttl: Duration,
     /// Who decides what users may do, asked in this order.
     ///
     /// The first that allows or forbids counts. Members of system:masters may do everything.
@@ -160,4 +207,18 @@ pub(crate) enum Mode {
     /// Roles and their bindings.
     #[value(name = "RBAC")]
     Rbac,
+    /// The server of --authorization-webhook-config-file.
+    #[value(name = "Webhook")]
+    Webhook,
+}
+
+/// A version of what is sent to webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Version {
+    /// The form of today.
+    #[value(name = "v1")]
+    V1,
+    /// What upstream sends unless told otherwise.
+    #[value(name = "v1beta1")]
+    V1Beta1,
 }
