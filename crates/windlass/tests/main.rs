@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod identity;
+mod issuer;
 mod limits;
+mod paths;
 mod raw;
 mod rust_client;

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,6 +67,9 @@ pub trait DataFile: Debug + Send + Sync + 'static {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// New files hold secrets, whatever the directory they are in allows.
+const OWNER_ONLY: u32 = 0o600;
+
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemFiles;
@@ -73,7 +77,7 @@ pub struct SystemFiles;
 impl Files for SystemFiles {
     fn open(&self, path: &Path, presence: Presence) -> io::Result<Arc<dyn DataFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true);
+        options.read(true).write(true).mode(OWNER_ONLY);
         match presence {
             Presence::Existing => {}
             Presence::Either => {
@@ -129,6 +133,7 @@ impl Files for SystemFiles {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(OWNER_ONLY)
             .open(path)?;
         match file.try_lock() {
             Ok(()) => {
