@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use object::{Text, Value};
+use object::{Text, Value, text_order};
 use schema::{ListTopology, ListType, TypeId, Types};
 
 use crate::{
@@ -378,7 +378,7 @@ fn next_entry<'a>(left: &mut Entries<'a>, right: &mut Entries<'a>) -> Option<(&'
         (None, None) => return None,
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
-        (Some(left), Some(right)) => left.0.as_bytes().cmp(right.0.as_bytes()),
+        (Some(left), Some(right)) => text_order(&left.0, &right.0),
     };
     let mine = if order.is_le() {
         left.split_off_first()

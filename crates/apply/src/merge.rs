@@ -7,7 +7,7 @@
 
 use std::{cmp::Ordering, slice};
 
-use object::{Map, Text, Value};
+use object::{Map, Text, Value, text_order};
 use schema::{ListTopology, ListType, MapType, TypeId, Types};
 
 use crate::typed::{Item, Keys, Shape, Typing, first_shape, identified_items, is_leaf, shape};
@@ -183,7 +183,7 @@ impl<'a> OpenMap<'a> {
                 (None, None) => return None,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(live), Some(config)) => live.0.as_bytes().cmp(config.0.as_bytes()),
+                (Some(live), Some(config)) => text_order(&live.0, &config.0),
             };
             let live = if order.is_le() {
                 self.live.next()

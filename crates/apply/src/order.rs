@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use object::Value;
+use object::{Value, text_order};
 
 /// Levels compared by plain recursion before the explicit stack takes over.
 const RECURSION_MAX: u32 = 64;
@@ -87,7 +87,7 @@ fn same_deep(left: &Value, right: &Value) -> bool {
 fn compare_within(left: &Value, right: &Value, levels: u32) -> Ordering {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left.cmp(right),
-        (Value::String(left), Value::String(right)) => left.as_str().cmp(right.as_str()),
+        (Value::String(left), Value::String(right)) => text_order(left, right),
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
         (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_))
             if levels == 0 =>

@@ -6,7 +6,7 @@
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
-use object::{Text, Value, field::quote};
+use object::{Text, Value, field::quote, text_order};
 use smallvec::SmallVec;
 
 use crate::order;
@@ -50,9 +50,7 @@ impl PathElement {
 impl Ord for PathElement {
     fn cmp(&self, other: &PathElement) -> Ordering {
         match (self, other) {
-            (PathElement::Field(left), PathElement::Field(right)) => {
-                left.as_bytes().cmp(right.as_bytes())
-            }
+            (PathElement::Field(left), PathElement::Field(right)) => text_order(left, right),
             (PathElement::Key(left), PathElement::Key(right)) => compare_pairs(
                 left.iter().map(|(name, value)| (name.as_str(), value)),
                 right.iter().map(|(name, value)| (name.as_str(), value)),
@@ -148,7 +146,7 @@ impl Step<'_> {
     /// The order of [`PathElement`].
     pub(crate) fn compare(&self, other: &Step<'_>) -> Ordering {
         match (self, other) {
-            (Step::Field(left), Step::Field(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Step::Field(left), Step::Field(right)) => text_order(left, right),
             (Step::Key(left), Step::Key(right)) => compare_pairs(
                 left.iter().map(|(name, value)| (name.as_str(), *value)),
                 right.iter().map(|(name, value)| (name.as_str(), *value)),
@@ -162,7 +160,7 @@ impl Step<'_> {
     /// How this step and an owned one are ordered.
     pub(crate) fn compare_element(&self, element: &PathElement) -> Ordering {
         match (self, element) {
-            (Step::Field(left), PathElement::Field(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Step::Field(left), PathElement::Field(right)) => text_order(left, right),
             (Step::Key(left), PathElement::Key(right)) => compare_pairs(
                 left.iter().map(|(name, value)| (name.as_str(), *value)),
                 right.iter().map(|(name, value)| (name.as_str(), value)),

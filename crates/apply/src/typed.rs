@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use object::{Value, field::quote};
+use object::{Value, field::quote, text_order};
 use schema::{Field, ListTopology, ListType, MapType, Scalar, Type, TypeId, Types};
 use smallvec::SmallVec;
 
@@ -87,7 +87,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn field(&mut self, key: &str) -> Option<&'a Field> {
         let (mut low, mut probe, mut stride) = (0, 0, 1);
         while let Some(field) = self.fields.get(probe) {
-            match order_of(&field.name, key) {
+            match text_order(&field.name, key) {
                 Ordering::Less => {
                     low = probe + 1;
                     probe += stride;
@@ -102,7 +102,7 @@ impl<'a> Keys<'a> {
         }
         let high = probe.min(self.fields.len());
         let between = &self.fields[low..high];
-        match between.binary_search_by(|field| order_of(&field.name, key)) {
+        match between.binary_search_by(|field| text_order(&field.name, key)) {
             Ok(at) => {
                 self.fields = &self.fields[low + at + 1..];
                 Some(&between[at])
@@ -122,14 +122,6 @@ impl<'a> Keys<'a> {
     /// The type of undeclared keys.
     pub(crate) fn element(&self) -> Option<TypeId> {
         self.element
-    }
-}
-
-/// The bytewise order; most names differ in their first byte, which is cheap to see.
-fn order_of(left: &str, right: &str) -> Ordering {
-    match (left.as_bytes().first(), right.as_bytes().first()) {
-        (Some(first), Some(other)) if first != other => first.cmp(other),
-        _ => left.cmp(right),
     }
 }
 

@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::convert::Infallible;
 
 use object::field::quote;
-use object::{Map, Value};
+use object::{Map, Value, text_order};
 
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, SchemaOr, Type, TypeId, Types};
 pub use base64::decode as decode_base64;
@@ -147,7 +147,7 @@ fn each_entry<'t, E>(
         }
         let mut declared = None;
         while let (Some(field), None) = (fields.get(next), declared) {
-            match field.name.as_str().cmp(key) {
+            match text_order(&field.name, key) {
                 Ordering::Less => absent.extend(prints_when_absent(field).then_some(field)),
                 Ordering::Equal => declared = Some(field),
                 Ordering::Greater => break,

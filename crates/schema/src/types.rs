@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use object::{Text, Value};
+use object::{Text, Value, text_order};
 
 use crate::protobuf::Messages;
 
@@ -327,7 +327,7 @@ impl MapType {
     /// The declared field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields
-            .binary_search_by(|field| field.name.as_str().cmp(name))
+            .binary_search_by(|field| text_order(&field.name, name))
             .ok()
             .map(|at| &self.fields[at])
     }

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::{DEPTH_MAX, DUPLICATES_BYTES_MAX, DUPLICATES_MAX, Error, number_as_written};
+use crate::value::text_order;
 use crate::{Map, Text, Value};
 
 /// What a finished reader hands out.
@@ -492,15 +493,10 @@ const NULL: [(u8, &str); 3] = [
     (b'l', "in literal null (expecting 'l')"),
 ];
 
-/// The order of two fields by key. Most keys of an object differ in the first byte, which is
-/// cheaper to see here than in a call that compares memory.
+/// The order of two fields by key.
 #[inline]
 fn key_order(a: &(Text, Value), b: &(Text, Value)) -> Ordering {
-    let (a, b) = (a.0.as_bytes(), b.0.as_bytes());
-    match (a.first(), b.first()) {
-        (Some(first_a), Some(first_b)) if first_a != first_b => first_a.cmp(first_b),
-        _ => a.cmp(b),
-    }
+    text_order(&a.0, &b.0)
 }
 
 /// Moves what lies above `start` into a vector that is exactly as large.

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use object::{Map, Value};
+use object::{Map, Value, text_order};
 
 use super::message::{Content, Layout, Message, Messages, Shape};
 use super::scalar;
@@ -180,7 +180,7 @@ fn find<'v>(shape: &MapType, map: Option<&'v Map>, values: &mut [Option<&'v Valu
     let mut next = 0;
     for (key, value) in map.entries() {
         while let Some(field) = shape.fields.get(next) {
-            match field.name.as_str().cmp(key) {
+            match text_order(&field.name, key) {
                 Ordering::Less => next += 1,
                 Ordering::Equal => {
                     values[next] = (!value.is_null()).then_some(value);
