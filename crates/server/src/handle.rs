@@ -1,6 +1,7 @@
 //! The life of a request, top to bottom. Read this first.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,12 +81,15 @@ pub(crate) async fn handle(
     let head = request.method() == Method::HEAD;
     let mut labels = Labels::default();
     // A panic costs this request, never the process.
-    let guarded = AssertUnwindSafe(answer_to(&state, peer, request, &mut labels));
-    let mut answer = guarded.catch_unwind().await.unwrap_or_else(|_| {
-        error!(audit_id = ?audit_id, "a request panicked");
-        let text = "Internal error occurred: the server met a defect in itself; see its log";
-        Failure::new(500, "InternalError", text).answer(None, false)
-    });
+    let mut answer = {
+        let answering = pin!(answer_to(&state, peer, request, &mut labels));
+        let guarded = AssertUnwindSafe(answering).catch_unwind();
+        guarded.await.unwrap_or_else(|_| {
+            error!(audit_id = ?audit_id, "a request panicked");
+            let text = "Internal error occurred: the server met a defect in itself; see its log";
+            Failure::new(500, "InternalError", text).answer(None, false)
+        })
+    };
     if head {
         *answer.body_mut() = Body::empty();
     }
@@ -211,7 +215,8 @@ async fn permitted(
         Ok(None) => route(call, info, labels).await,
         Ok(Some(limit)) => {
             let accept = call.header(header::ACCEPT).map(str::to_owned);
-            tokio::time::timeout(limit, route(call, info, labels))
+            let routed = pin!(route(call, info, labels));
+            tokio::time::timeout(limit, routed)
                 .await
                 .unwrap_or_else(|_| {
                     let text = "Timeout: request did not complete within the allotted timeout";

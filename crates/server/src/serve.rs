@@ -152,13 +152,14 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
     let mut stopped = state.stopped();
     let service = service_fn(move |request| {
         let (state, peer, unknown) = (Arc::clone(&state), peer.clone(), Arc::clone(&unknown));
-        async move {
+        // In a box: it is large, and would be copied from hand to hand.
+        Box::pin(async move {
             let answer = handle(state, peer, request).await;
             if answer.extensions().get::<Stranger>().is_some() {
                 unknown.notify_one();
             }
             Ok::<_, std::convert::Infallible>(answer)
-        }
+        })
     });
     let io = TokioIo::new(Unstalled::new(stream));
     let stopping = async move {
