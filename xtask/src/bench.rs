@@ -4,21 +4,27 @@
 //! server are driven by the same program. With a reference server the runs alternate: whatever
 //! else the machine does meanwhile, it does to both.
 
+mod reference;
+
 use crate::failure::Failure;
 use crate::serve::Server;
 use crate::{serve, shell, test};
+use reference::Reference;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
 usage: cargo xtask bench --loadgen PATH [--seconds N] [--runs N] [--workload NAME]...
-                         [--reference URL --reference-token TOKEN]
+                         [--reference PATH --etcd PATH]
+                         [--reference-url URL --reference-token TOKEN]
 
   --loadgen PATH       a load generator: a binary, or the cargo project that builds one
   --seconds N          how long each workload that can be repeated runs (10)
   --runs N             how often all of it runs; the table has medians (3)
   --workload NAME      only this workload; may be given more than once
-  --reference URL      another server, measured in alternation";
+  --reference PATH     a kube-apiserver, started fresh and measured in alternation
+  --etcd PATH          the etcd it stores in
+  --reference-url URL  another server that runs already, measured in alternation";
 
 /// Runs everything and prints the tables.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -27,13 +33,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     test::suite("measure.py")?;
     let server = Server::start_fresh("bench", &[])?;
     let token = read_token(&server)?;
+    let started = match &options.reference {
+        Other::Binaries { apiserver, etcd } => Some(Reference::start(apiserver, etcd)?),
+        Other::None | Other::Running { .. } => None,
+    };
+    let reference = match (&started, &options.reference) {
+        (Some(started), _) => Some((started.url.as_str(), started.token())),
+        (None, Other::Running { url, token }) => Some((url.as_str(), token.as_str())),
+        (None, _) => None,
+    };
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for number in 0..options.runs {
         let namespace = format!("bench-{}-{number}", std::process::id());
         eprintln!("run {} of {}", number + 1, options.runs);
         ours.extend(drive(&loadgen, &options, &server.url, &token, &namespace)?);
-        if let Some((url, token)) = &options.reference {
+        if let Some((url, token)) = reference {
             theirs.extend(drive(&loadgen, &options, url, token, &namespace)?);
         }
     }
@@ -52,13 +67,22 @@ struct Options {
     seconds: u64,
     runs: u64,
     workloads: Vec<String>,
-    reference: Option<(String, String)>,
+    reference: Other,
+}
+
+/// What ours is compared with.
+#[derive(Debug, PartialEq)]
+enum Other {
+    None,
+    Binaries { apiserver: PathBuf, etcd: PathBuf },
+    Running { url: String, token: String },
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, Failure> {
         let (mut loadgen, mut seconds, mut runs) = (None, 10, 3);
         let (mut workloads, mut url, mut token) = (Vec::new(), None, None);
+        let (mut apiserver, mut etcd) = (None, None);
         let mut rest = arguments.iter();
         while let Some(flag) = rest.next() {
             let Some(value) = rest.next() else {
@@ -69,16 +93,20 @@ impl Options {
                 "--seconds" => seconds = number(flag, value)?,
                 "--runs" => runs = number(flag, value)?,
                 "--workload" => workloads.push(value.clone()),
-                "--reference" => url = Some(value.clone()),
+                "--reference" => apiserver = Some(PathBuf::from(value)),
+                "--etcd" => etcd = Some(PathBuf::from(value)),
+                "--reference-url" => url = Some(value.clone()),
                 "--reference-token" => token = Some(value.clone()),
                 _ => return Err(Failure::usage(format!("no flag named {flag}"), USAGE)),
             }
         }
-        let reference = match (url, token) {
-            (Some(url), Some(token)) => Some((url, token)),
-            (None, None) => None,
+        let reference = match (apiserver, etcd, url, token) {
+            (None, None, None, None) => Other::None,
+            (Some(apiserver), Some(etcd), None, None) => Other::Binaries { apiserver, etcd },
+            (None, None, Some(url), Some(token)) => Other::Running { url, token },
             _ => {
-                let message = "--reference and --reference-token belong together";
+                let message = "a reference is --reference with --etcd, or --reference-url with \
+                               --reference-token";
                 return Err(Failure::usage(message, USAGE));
             }
         };
@@ -310,13 +338,30 @@ mod tests {
         assert!(read_sample("get 5/s").is_err());
     }
 
+    fn parse(flags: &str) -> Result<Other, Failure> {
+        let arguments = ["--loadgen", "x"].into_iter().chain(flags.split(' '));
+        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        Options::parse(&arguments).map(|options| options.reference)
+    }
+
     #[test]
-    fn a_reference_needs_its_token() {
-        let arguments = ["--loadgen", "x", "--reference", "https://127.0.0.1:1"];
-        let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
-        assert!(matches!(
-            Options::parse(&arguments),
-            Err(Failure::Usage { .. })
-        ));
+    fn a_reference_needs_its_token_or_its_etcd() {
+        for flags in [
+            "--reference-url https://127.0.0.1:1",
+            "--reference kube-apiserver",
+            "--etcd etcd",
+            "--reference kube-apiserver --reference-token t",
+        ] {
+            assert!(
+                matches!(parse(flags), Err(Failure::Usage { .. })),
+                "{flags}"
+            );
+        }
+        let binaries = Other::Binaries {
+            apiserver: "kube-apiserver".into(),
+            etcd: "etcd".into(),
+        };
+        let parsed = parse("--reference kube-apiserver --etcd etcd");
+        assert_eq!(parsed.ok(), Some(binaries));
     }
 }
