@@ -276,7 +276,7 @@ impl Resources {
         wanted: Map,
     ) -> Result<Map, Error> {
         let kind = self.scale_kind(request.kind)?;
-        let old = scale_of(live.map());
+        let old = scale_of(request.kind, live.map());
         self.admit_view(request, &kind, wanted, old).await
     }
 
@@ -288,7 +288,10 @@ impl Resources {
         live: &Live,
     ) -> Result<(), Error> {
         let kind = self.scale_kind(request.kind)?;
-        let (new, old) = (scale_of(&draft.object), scale_of(live.map()));
+        let (new, old) = (
+            scale_of(request.kind, &draft.object),
+            scale_of(request.kind, live.map()),
+        );
         self.check_view(request, &kind, new, old).await
     }
 
