@@ -5,6 +5,7 @@
 //! Clients keep documents under the hash of their text, so a hash never stands for two texts.
 //! Contract: kube-openapi `pkg/handler` and `pkg/handler3`. Documents hold no prose.
 
+mod custom;
 mod definitions;
 mod document;
 mod operations;
@@ -12,14 +13,19 @@ mod pack;
 mod parameters;
 mod protobuf;
 
+use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Response, StatusCode};
-use kinds::Catalogue;
+use kinds::{Catalogue, Kind};
 use object::{Map, json, value};
+use resources::Resources;
 
+use self::custom::Source;
+use self::definitions::Definitions;
 use self::document::{Place, Version};
 use self::pack::{Packed, unpack};
 use crate::answer::{self, Failure};
@@ -48,7 +54,8 @@ pub(crate) struct OpenApi {
 /// The documents about one catalogue, and what was made of them so far.
 struct Documents {
     catalogue: Arc<Catalogue>,
-    documents: Vec<Document>,
+    custom: Source,
+    documents: Vec<Arc<Document>>,
     index: OnceLock<Index>,
     version2: OnceLock<Packed>,
     version2_protobuf: OnceLock<Packed>,
@@ -57,6 +64,8 @@ struct Documents {
 /// A document of version 3.
 struct Document {
     place: Place,
+    /// What it is about; while the same kinds are served, the document stays.
+    kinds: Vec<Arc<Kind>>,
     hash: OnceLock<String>,
     packed: OnceLock<Packed>,
 }
@@ -79,7 +88,7 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
     if !matches!(call.method, Method::GET | Method::HEAD) {
         return call.fail(Failure::method_not_allowed());
     }
-    let documents = call.state.openapi.about(&call.state.resources.catalogue());
+    let documents = call.state.openapi.about(&call.state.resources);
     let (making, wanted) = (Arc::clone(&documents), path.to_owned());
     let protobuf = accepted(call, Version::Two) == Some(Form::Protobuf);
     // Making a document takes some milliseconds, which no other request should wait for.
@@ -93,26 +102,45 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
 
 impl OpenApi {
     /// The documents about a catalogue: those kept, or new ones if others are served now.
-    fn about(&self, catalogue: &Arc<Catalogue>) -> Arc<Documents> {
+    fn about(&self, resources: &Resources) -> Arc<Documents> {
+        let catalogue = resources.catalogue();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some(known) if Arc::ptr_eq(&known.catalogue, catalogue) => Arc::clone(known),
-            _ => Arc::clone(kept.insert(Arc::new(Documents::new(catalogue)))),
+            Some(known) if Arc::ptr_eq(&known.catalogue, &catalogue) => Arc::clone(known),
+            before => {
+                let source = Source {
+                    resources: resources.clone(),
+                    runtime: tokio::runtime::Handle::current(),
+                };
+                let made = Documents::new(&catalogue, source, before.as_deref());
+                Arc::clone(kept.insert(Arc::new(made)))
+            }
         }
     }
 }
 
 impl Documents {
-    fn new(catalogue: &Arc<Catalogue>) -> Documents {
-        let documents = document::places(catalogue)
+    fn new(catalogue: &Arc<Catalogue>, custom: Source, before: Option<&Documents>) -> Documents {
+        let before: HashMap<String, &Arc<Document>> = before
             .into_iter()
-            .map(|place| Document {
-                place,
-                hash: OnceLock::new(),
-                packed: OnceLock::new(),
-            });
+            .flat_map(|before| &before.documents)
+            .map(|document| (document.place.name(), document))
+            .collect();
+        let documents = document::places(catalogue).into_iter().map(|place| {
+            let kinds: Vec<Arc<Kind>> = place.kinds(catalogue).cloned().collect();
+            match before.get(&place.name()) {
+                Some(known) if known.is_about(&kinds) => Arc::clone(known),
+                _ => Arc::new(Document {
+                    place,
+                    kinds,
+                    hash: OnceLock::new(),
+                    packed: OnceLock::new(),
+                }),
+            }
+        });
         Documents {
             catalogue: Arc::clone(catalogue),
+            custom,
             documents: documents.collect(),
             index: OnceLock::new(),
             version2: OnceLock::new(),
@@ -182,28 +210,53 @@ impl Documents {
     /// The document that a path below `/openapi/v3/` names.
     fn document(&self, path: &str) -> Option<&Document> {
         let name = path.strip_prefix("/openapi/v3/")?;
-        self.documents
+        let mut documents = self.documents.iter().map(|document| &**document);
+        documents.find(|document| document.place.name() == name)
+    }
+
+    /// The definitions of everything, for the documents of version 2.
+    fn all_definitions(&self) -> Definitions {
+        let custom = self
+            .catalogue
+            .kinds()
             .iter()
-            .find(|document| document.place.name() == name)
+            .filter(|kind| kind.is_custom());
+        Definitions::new(&self.catalogue, Version::Two).with_custom(custom, &self.custom)
+    }
+
+    /// Writes a document of version 3.
+    fn write(
+        &self,
+        document: &Document,
+        builtin: &Definitions,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let place = &document.place;
+        let custom = document.kinds.iter().filter(|kind| kind.is_custom());
+        if custom.clone().next().is_none() {
+            return place.write(&self.catalogue, builtin, out);
+        }
+        let definitions = builtin.with_custom(custom, &self.custom);
+        place.write(&self.catalogue, &definitions, out)
     }
 
     fn packed<'a>(&'a self, document: &'a Document) -> &'a Packed {
         document.packed.get_or_init(|| {
-            let definitions = definitions::Definitions::new(&self.catalogue, Version::Three);
-            Packed::of(|out| document.place.write(&self.catalogue, &definitions, out))
+            let definitions = Definitions::new(&self.catalogue, Version::Three);
+            Packed::of(|out| self.write(document, &definitions, out))
         })
     }
 
     fn version2(&self) -> &Packed {
         self.version2.get_or_init(|| {
-            let definitions = definitions::Definitions::new(&self.catalogue, Version::Two);
+            let definitions = self.all_definitions();
             Packed::of(|out| document::write_all(&self.catalogue, &definitions, out))
         })
     }
 
     fn version2_protobuf(&self) -> &Packed {
         self.version2_protobuf.get_or_init(|| {
-            let definitions = definitions::Definitions::new(&self.catalogue, Version::Two);
+            let definitions = self.all_definitions();
             Packed::of(|out| document::write_all_protobuf(&self.catalogue, &definitions, out))
         })
     }
@@ -217,10 +270,9 @@ impl Documents {
                 let hash = document.hash.get_or_init(|| match document.packed.get() {
                     Some(packed) => packed.hash.clone(),
                     None => {
-                        let definitions = definitions.get_or_init(|| {
-                            definitions::Definitions::new(&self.catalogue, Version::Three)
-                        });
-                        pack::hash(|out| document.place.write(&self.catalogue, definitions, out))
+                        let definitions = definitions
+                            .get_or_init(|| Definitions::new(&self.catalogue, Version::Three));
+                        pack::hash(|out| self.write(document, definitions, out))
                     }
                 });
                 let name = document.place.name();
@@ -234,6 +286,18 @@ impl Documents {
                 etag,
             }
         })
+    }
+}
+
+impl Document {
+    /// Whether it is about exactly these kinds.
+    fn is_about(&self, kinds: &[Arc<Kind>]) -> bool {
+        self.kinds.len() == kinds.len()
+            && self
+                .kinds
+                .iter()
+                .zip(kinds)
+                .all(|(left, right)| Arc::ptr_eq(left, right))
     }
 }
 

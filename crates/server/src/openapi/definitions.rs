@@ -1,10 +1,12 @@
 //! The definitions of a document, as text, with what each refers to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use kinds::Catalogue;
+use kinds::{Catalogue, Kind};
 use object::{Map, Value, json};
 
+use super::custom::{self, Source};
 use super::document::Version;
 use super::operations::Target;
 
@@ -12,9 +14,10 @@ const SCHEMAS: &str = "#/components/schemas/";
 const DEFINITIONS: &str = "#/definitions/";
 
 /// Every definition that is published, in the form of one version of OpenAPI.
+#[derive(Clone)]
 pub(super) struct Definitions {
     version: Version,
-    by_name: BTreeMap<String, Definition>,
+    by_name: BTreeMap<String, Arc<Definition>>,
     by_kind: HashMap<Target, String>,
 }
 
@@ -31,24 +34,41 @@ impl Definitions {
             by_name: BTreeMap::new(),
             by_kind: HashMap::new(),
         };
-        for (name, mut schema) in catalogue.published() {
-            for target in targets(&schema) {
-                definitions
-                    .by_kind
-                    .entry(target)
-                    .or_insert_with(|| name.clone());
-            }
-            let mut references = Vec::new();
-            collect(&schema, &mut references);
-            if version == Version::Two {
-                to_version2(&mut schema);
-            }
-            let text = json::to_vec(&schema);
-            definitions
-                .by_name
-                .insert(name, Definition { text, references });
+        for (name, schema) in catalogue.published() {
+            definitions.add(name, schema);
         }
         definitions
+    }
+
+    /// Adds a definition, given as it stands in a document of version 3.
+    pub(super) fn add(&mut self, name: String, mut schema: Value) {
+        for target in targets(&schema) {
+            self.by_kind.entry(target).or_insert_with(|| name.clone());
+        }
+        let mut references = Vec::new();
+        collect(&schema, &mut references);
+        if self.version == Version::Two {
+            to_version2(&mut schema);
+        }
+        let text = json::to_vec(&schema);
+        let definition = Arc::new(Definition { text, references });
+        self.by_name.insert(name, definition);
+    }
+
+    /// These definitions and those of custom kinds.
+    pub(super) fn with_custom<'k>(
+        &self,
+        kinds: impl Iterator<Item = &'k Arc<Kind>>,
+        source: &Source,
+    ) -> Definitions {
+        let mut all = self.clone();
+        for kind in kinds {
+            let schema = source.schema(kind).unwrap_or_default();
+            for (name, schema) in custom::definitions(kind, schema, self.version) {
+                all.add(name, schema);
+            }
+        }
+        all
     }
 
     pub(super) fn version(&self) -> Version {

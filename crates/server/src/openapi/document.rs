@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, value};
@@ -34,6 +35,13 @@ const PATCH_MEDIA: &[&str] = &[
 /// What documents say that they are about.
 const RELEASE: &str = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
 
+const CUSTOM_MEDIA: &[&str] = &["application/json", "application/yaml"];
+const CUSTOM_PATCH_MEDIA: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
 /// A version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -61,8 +69,13 @@ pub(super) fn places(catalogue: &Catalogue) -> Vec<Place> {
         Place::Root("apis"),
         Place::ServerVersion,
     ];
+    let builtin = |name: &str| {
+        let mut groups = Catalogue::builtin().groups().iter();
+        groups.any(|group| group.name == name)
+    };
     for group in catalogue.groups() {
-        if !group.name.is_empty() {
+        // The document of a custom group is about its kinds alone.
+        if !group.name.is_empty() && builtin(&group.name) {
             places.push(Place::Group(group.name.to_string()));
         }
         let versions = group.versions.iter();
@@ -129,6 +142,21 @@ impl Place {
         }
     }
 
+    /// The kinds that it is about.
+    pub(super) fn kinds<'a>(
+        &self,
+        catalogue: &'a Catalogue,
+    ) -> impl Iterator<Item = &'a Arc<Kind>> {
+        let wanted = match self {
+            Place::Version(group, version) => Some((group.clone(), version.clone())),
+            Place::Root(_) | Place::ServerVersion | Place::Group(_) => None,
+        };
+        catalogue.kinds().iter().filter(move |kind| {
+            let wanted = wanted.as_ref();
+            wanted.is_some_and(|(group, version)| kind.group == *group && kind.version == *version)
+        })
+    }
+
     /// Writes its document.
     pub(super) fn write(
         &self,
@@ -154,6 +182,7 @@ impl Place {
                 body: Body::Nothing,
                 answer,
                 codes: &[200],
+                custom: false,
             }],
         };
         match self {
@@ -185,10 +214,12 @@ impl Place {
                 let word = group_word(group);
                 let id = format!("get{}{}APIResources", capital(&word), capital(version));
                 let tag = format!("{word}_{version}");
-                let mut items = vec![discovery(id, tag, Answer::Definition("APIResourceList"))];
-                let kinds = catalogue.kinds().iter().map(|kind| &**kind);
-                let mine = |kind: &&Kind| kind.group == *group && kind.version == *version;
-                items.extend(kinds.filter(mine).flat_map(operations::of_kind));
+                let kinds: Vec<&Arc<Kind>> = self.kinds(catalogue).collect();
+                let mut items = Vec::new();
+                if !kinds.iter().any(|kind| kind.is_custom()) {
+                    items.push(discovery(id, tag, Answer::Definition("APIResourceList")));
+                }
+                items.extend(kinds.into_iter().flat_map(|kind| operations::of_kind(kind)));
                 items
             }
         }
@@ -282,7 +313,7 @@ fn operation_document(operation: &Operation, definitions: &Definitions) -> Value
     }
     let mut parameters = parameter_documents(operation.parameters, version);
     let body = body_definition(&operation.body, definitions);
-    let (produced, consumed) = (produced_media(&operation.answer), consumed_media(operation));
+    let (produced, consumed) = (produced_media(operation), consumed_media(operation));
     match version {
         Version::Two => {
             document.insert("produces", texts(produced));
@@ -352,8 +383,11 @@ fn content(media: &[&str], schema: &Value) -> Value {
     Value::Object(media.iter().map(entry).collect())
 }
 
-fn produced_media(answer: &Answer) -> &'static [&'static str] {
-    match answer {
+fn produced_media(operation: &Operation) -> &'static [&'static str] {
+    if operation.custom {
+        return CUSTOM_MEDIA;
+    }
+    match operation.answer {
         Answer::Any => &["application/json"],
         Answer::Text => &["*/*"],
         Answer::List(_) | Answer::WatchEvent => WATCH_MEDIA,
@@ -363,6 +397,7 @@ fn produced_media(answer: &Answer) -> &'static [&'static str] {
 
 fn consumed_media(operation: &Operation) -> &'static [&'static str] {
     match operation.body {
+        Body::Patch if operation.custom => CUSTOM_PATCH_MEDIA,
         Body::Patch => PATCH_MEDIA,
         Body::Nothing | Body::Object(_) | Body::DeleteOptions => &["*/*"],
     }

@@ -28,6 +28,8 @@ pub(super) struct Operation {
     pub(super) answer: Answer,
     /// The codes of success.
     pub(super) codes: &'static [u16],
+    /// Whether it is about a custom kind, which knows fewer media types.
+    pub(super) custom: bool,
 }
 
 /// A kind by its names.
@@ -67,7 +69,9 @@ pub(super) fn of_kind(kind: &Kind) -> Vec<PathItem> {
     if kind.namespaced {
         items.push(builder.all_namespaces());
     }
-    items.extend(builder.watches());
+    if !kind.is_custom() {
+        items.extend(builder.watches());
+    }
     for nested in &kind.subresources {
         items.push(builder.subresource(nested));
         if nested.name == "proxy" {
@@ -337,6 +341,7 @@ impl Builder<'_> {
             body: Body::Nothing,
             answer: Answer::Object(self.target()),
             codes: &[200],
+            custom: self.kind.is_custom(),
         }
     }
 

@@ -7,7 +7,44 @@ use object::Value;
 use super::*;
 
 fn openapi() -> Documents {
-    Documents::new(Catalogue::builtin())
+    let chain = resources::admission::Chain::new(&[], &[]).expect("no plugin is unknown");
+    let clock = Arc::new(store::SystemClock);
+    let store = store::Store::memory(store::Options::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let source = Source {
+        resources: Resources::new(store, clock, chain),
+        runtime: runtime.expect("a runtime starts").handle().clone(),
+    };
+    Documents::new(Catalogue::builtin(), source, None)
+}
+
+#[test]
+fn what_clients_of_version_2_cannot_read_is_left_out_of_a_custom_schema() {
+    let schema = r#"{"type":"object","required":["size","any"],"oneOf":[{"required":["size"]}],
+        "properties":{
+            "size":{"type":"integer","nullable":true,"default":1,"minimum":0},
+            "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,
+                   "properties":{"x":{"type":"string"}}},
+            "list":{"type":"array","items":{"type":"string"}}}}"#;
+    let Ok(Value::Object(schema)) = json::parse(schema.as_bytes()) else {
+        panic!("a schema is an object")
+    };
+    let kind = Catalogue::builtin().resource("", "v1", "configmaps");
+    let [(name, object), _] =
+        custom::definitions(kind.expect("it is built in"), schema, Version::Two);
+    assert_eq!(name, ".v1.ConfigMap");
+    let properties = object.get("properties").expect("there are some");
+    let expected = [
+        ("size", r#"{"minimum":0}"#),
+        ("any", r#"{"x-kubernetes-preserve-unknown-fields":true}"#),
+        ("list", r#"{"items":{"type":"string"},"type":"array"}"#),
+    ];
+    for (field, text) in expected {
+        let found = properties.get(field).expect("the field stays");
+        assert_eq!(json::to_vec(found), text.as_bytes(), "{field}");
+    }
+    assert_eq!(object.get("required"), Some(&value!(["any"])));
+    assert_eq!(object.get("oneOf"), None);
 }
 
 fn text_of(packed: &Packed) -> Value {
