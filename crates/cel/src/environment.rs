@@ -20,7 +20,7 @@ const JSON_PATCH: &str = "JSONPatch";
 /// What an expression may name, and so what it can be compiled against.
 ///
 /// ```
-/// use cel::{Bindings, Budget, Environment, Shape, Value};
+/// use windlass_cel::{Bindings, Budget, Environment, Shape, Value};
 /// use std::sync::Arc;
 ///
 /// let shape = Arc::new(Shape::int());
@@ -30,8 +30,6 @@ const JSON_PATCH: &str = "JSONPatch";
 /// let bindings = Bindings::new().bind("self", Value::from_data(&data, &shape).expect("an int"));
 /// let value = program.evaluate(&bindings, &mut Budget::unlimited()).expect("a boolean");
 /// assert_eq!(value.as_bool(), Some(false));
-/// # extern crate windlass_cel as cel;
-/// # extern crate windlass_object as object;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
