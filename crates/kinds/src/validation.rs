@@ -13,7 +13,7 @@ mod check;
 mod claims;
 mod conditions;
 mod core;
-mod definitions;
+pub(crate) mod definitions;
 mod devices;
 mod endpoints;
 mod events;

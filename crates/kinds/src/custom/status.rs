@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use object::field::{FieldError, Path, summary};
 use object::{Map, Value, value};
 
 use super::definition::has_condition;
+use crate::validation::definitions;
 use crate::validation::read::{Read, maps, texts};
 
 /// What holds a definition until its objects are gone.
@@ -33,7 +35,10 @@ pub fn status(definition: &Map, others: &[&Map], now: &str) -> Map {
     };
     set_condition(&mut status, names_accepted, now);
     if !has_condition(definition, "Established") {
-        let established = if conflict.is_none() {
+        let established = if conflict.is_none() && has_bad_bundle(definition) {
+            let message = "The conversion webhook CABundle is invalid";
+            condition("Established", "False", "InvalidCABundle", message)
+        } else if conflict.is_none() {
             let message = "the initial names have been accepted";
             condition("Established", "True", "InitialNamesAccepted", message)
         } else {
@@ -42,10 +47,50 @@ pub fn status(definition: &Map, others: &[&Map], now: &str) -> Map {
         };
         set_condition(&mut status, established, now);
     }
+    match violations(definition) {
+        Some(message) => {
+            let violations = condition("NonStructuralSchema", "True", "Violations", &message);
+            set_condition(&mut status, violations, now);
+        }
+        None => remove_condition(&mut status, "NonStructuralSchema"),
+    }
     if let Some(approval) = approval(definition) {
         set_condition(&mut status, approval, now);
     }
     status
+}
+
+fn has_bad_bundle(definition: &Map) -> bool {
+    let hook = definition
+        .object_or_empty("spec")
+        .object_or_empty("conversion")
+        .object_or_empty("webhook");
+    definitions::is_bad_bundle(hook.object_or_empty("clientConfig").text("caBundle"))
+}
+
+/// Where the schemas of a definition that was stored long ago are not structural.
+fn violations(definition: &Map) -> Option<String> {
+    let spec = definition.object_or_empty("spec");
+    let root = Path::root();
+    let path = root.field("spec");
+    let mut errors = Vec::new();
+    if spec.flag("preserveUnknownFields") {
+        let at = path.field("preserveUnknownFields");
+        errors.push(FieldError::invalid(&at, &true.into(), "must be false"));
+    }
+    let path = path.field("versions");
+    for (index, version) in maps(spec.list("versions")) {
+        let parent = version.object_or_empty("schema");
+        if let Some(schema) = parent.object("openAPIV3Schema") {
+            let at = path.index(index);
+            let at = at.field("schema");
+            errors.extend(definitions::violations(
+                schema,
+                &at.field("openAPIV3Schema"),
+            ));
+        }
+    }
+    (!errors.is_empty()).then(|| summary(&errors))
 }
 
 /// The first phase of a deletion: nothing new can be made from here on.
@@ -228,6 +273,12 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Map {
     match value!({"type": kind, "status": status, "reason": reason, "message": message}) {
         Value::Object(map) => map,
         _ => Map::new(),
+    }
+}
+
+fn remove_condition(status: &mut Map, kind: &str) {
+    if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+        conditions.retain(|known| known.str_at(&["type"]) != Some(kind));
     }
 }
 

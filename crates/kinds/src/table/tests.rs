@@ -165,7 +165,7 @@ fn identity(kind: &Kind) -> (&str, &str, &str) {
 fn scales_have_a_table_of_their_own() {
     let deployment = kind("apps/v1/Deployment");
     let definition = value!({"spec": {"versions": [{"name": "v1"}]}});
-    let custom = &crate::custom::kinds(definition.as_object().expect("a map"))[0];
+    let custom = &crate::custom::kinds(definition.as_object().expect("a map"), 0)[0];
     let scale = value!({
         "metadata": {"name": "one", "creationTimestamp": CREATED},
         "spec": {},

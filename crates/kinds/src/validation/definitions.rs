@@ -22,6 +22,7 @@ use object::{Map, Value, names};
 
 use self::schema::Demands;
 pub(crate) use self::services::api_service;
+pub(crate) use self::structural::violations;
 pub(crate) use self::warnings::definition as definition_warnings;
 use super::admission::webhook;
 use super::check::{self, Errors, Report};
@@ -467,7 +468,8 @@ fn asks_for_good_bundle(old: &Map) -> bool {
     crate::custom::is_established(old) && !is_bad_bundle(bundle)
 }
 
-fn is_bad_bundle(bundle: &str) -> bool {
+/// Whether a bundle of certificates holds none.
+pub(crate) fn is_bad_bundle(bundle: &str) -> bool {
     let decoded = ::schema::decode::decode_base64(bundle).unwrap_or_default();
     !bundle.is_empty() && !String::from_utf8_lossy(&decoded).contains(CERTIFICATE)
 }

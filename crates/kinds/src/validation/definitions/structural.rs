@@ -18,7 +18,7 @@ enum Level {
 }
 
 /// The rules that a schema breaks, sorted by their text.
-pub(super) fn violations(schema: &Map, path: &Path<'_>) -> Vec<FieldError> {
+pub(crate) fn violations(schema: &Map, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Errors::new();
     invariants(schema, Level::Root, path, &mut errors);
     complete(schema, Some(schema), path, path, &mut errors);
