@@ -227,7 +227,8 @@ impl FieldError {
 
     /// A value has more than `limit` bytes.
     pub fn too_long(path: &Path<'_>, limit: usize) -> FieldError {
-        let detail = format!("may not be more than {limit} bytes");
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {limit} {bytes}");
         FieldError::new(Mistake::TooLong, path, None, detail)
     }
 

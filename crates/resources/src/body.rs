@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
-use object::{Map, Value, json, yaml};
+use object::{Map, Text, Value, json, yaml};
 use schema::TypeId;
 use schema::decode::{self, TypeError, Unknown};
 use schema::protobuf::read_envelope;
@@ -63,13 +63,15 @@ pub(crate) fn read(
         let found = json_type(&value);
         let text = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
-             value of type struct {{ APIVersion string; Kind string }}"
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
         );
         return Err(unreadable(text));
     };
+    named_type(kind, body, &object).map_err(unreadable)?;
     check_type(catalogue, kind, &object)?;
     let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
-    let managed_fields = take_managed_fields(&mut object).map_err(refused)?;
+    let managed_fields = take_managed_fields(kind, &mut object).map_err(refused)?;
     let (object, mut unknown) =
         into_kind(kind, object, validation).map_err(|error| refused(error.to_string()))?;
     if kind.is_custom() {
@@ -100,18 +102,22 @@ pub(crate) fn read(
 
 /// Takes the managed fields out of an object before it is read as its kind: what clients say about
 /// them is judged elsewhere, and an empty list, which reading would drop, means something.
-pub(crate) fn take_managed_fields(object: &mut Map) -> Result<Option<Value>, String> {
+pub(crate) fn take_managed_fields(kind: &Kind, object: &mut Map) -> Result<Option<Value>, String> {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return Ok(None);
     };
     match metadata.remove("managedFields") {
         None | Some(Value::Null) => Ok(None),
         Some(list @ Value::Array(_)) => Ok(Some(list)),
-        Some(other) => Err(format!(
-            "json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.managedFields of \
-             type []v1.ManagedFieldsEntry",
-            json_type(&other)
-        )),
+        Some(other) => {
+            // The metadata of custom objects is read alone.
+            let inside = if kind.is_custom() { "" } else { "metadata." };
+            Err(format!(
+                "json: cannot unmarshal {} into Go struct field ObjectMeta.{inside}managedFields \
+                 of type []v1.ManagedFieldsEntry",
+                json_type(&other)
+            ))
+        }
     }
 }
 
@@ -234,30 +240,47 @@ impl<'a> Stranger<'a> {
     }
 }
 
+/// Checks that what a body says it is can be read at all; custom objects must say it.
+fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
+    for key in ["apiVersion", "kind"] {
+        match object.get(key) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(other) => {
+                return Err(format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {} into \
+                     Go struct field .{key} of type string",
+                    json_type(other)
+                ));
+            }
+        }
+    }
+    let missing = |key| object.get(key).and_then(Value::as_str).unwrap_or_default() == "";
+    if kind.is_custom() && missing("kind") {
+        let shown = String::from_utf8_lossy(&body.bytes);
+        return Err(format!("Object 'Kind' is missing in '{shown}'"));
+    }
+    Ok(())
+}
+
 /// Checks that the body says it is of the endpoint's kind, or does not say.
 fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Error> {
     let expected = kind.api_version();
+    if kind.is_custom() {
+        let found = object.get("apiVersion").and_then(Value::as_str);
+        let found = found.unwrap_or_default();
+        if found == expected {
+            return check_custom_type(kind, object);
+        }
+        return Err(Error::BadRequest(format!(
+            "the API version in the data ({found}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
     let Some(stranger) = Stranger::of(catalogue, kind, &expected, object) else {
         return Ok(());
     };
     let found = stranger.api_version;
-    if kind.is_custom() && found == expected {
-        let root = Path::root();
-        let value = Value::from(stranger.kind);
-        let detail = format!("must be {}", kind.kind);
-        let name = object
-            .get("metadata")
-            .and_then(|meta| meta.str_at(&["name"]));
-        return Err(Error::Invalid {
-            subject: Subject {
-                group: kind.group.clone(),
-                resource: stranger.kind.into(),
-                name: name.unwrap_or_default().into(),
-            },
-            errors: vec![FieldError::invalid(&root.field("kind"), &value, &detail)],
-        });
-    }
-    if kind.is_custom() || stranger.known.is_some_and(|known| known.kind == kind.kind) {
+    if stranger.known.is_some_and(|known| known.kind == kind.kind) {
         return Err(Error::BadRequest(format!(
             "the API version in the data ({found}) does not match the expected API version \
              ({expected})"
@@ -270,6 +293,39 @@ fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Er
         kind,
         &stranger.reason(kind),
     ))
+}
+
+/// Checks that an object is of a custom kind; another one is an invalid object of its own kind.
+pub(crate) fn check_custom_type(kind: &Kind, object: &Map) -> Result<(), Error> {
+    let text = |value: Option<&Value>| -> Text {
+        value.and_then(Value::as_str).unwrap_or_default().into()
+    };
+    let (found_kind, found_version) = (text(object.get("kind")), text(object.get("apiVersion")));
+    let root = Path::root();
+    let mut errors = Vec::new();
+    for (key, found, wanted) in [
+        ("kind", &found_kind, &kind.kind),
+        ("apiVersion", &found_version, &kind.api_version()),
+    ] {
+        if found != wanted {
+            let value = Value::String(found.clone());
+            let detail = format!("must be {wanted}");
+            errors.push(FieldError::invalid(&root.field(key), &value, detail));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = object.get("metadata").and_then(|meta| meta.get("name"));
+    let group = found_version.split_once('/').map_or("", |(group, _)| group);
+    Err(Error::Invalid {
+        subject: Subject {
+            group: group.into(),
+            resource: found_kind,
+            name: text(name),
+        },
+        errors,
+    })
 }
 
 /// Checks that a patch did not make another kind of the object.
@@ -314,11 +370,14 @@ fn summary(bytes: &[u8]) -> String {
             };
             format!("{}{dots}", String::from_utf8_lossy(shown))
         }
-        _ => bytes
-            .iter()
-            .take(SUMMARY_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        _ => {
+            let shown = bytes.iter().take(SUMMARY_BYTES);
+            let mut text: String = shown.map(|byte| format!("{byte:02x}")).collect();
+            if bytes.len() > SUMMARY_BYTES {
+                text.push_str(" ...");
+            }
+            text
+        }
     }
 }
 

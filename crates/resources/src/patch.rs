@@ -2,7 +2,7 @@
 
 use apply::patch::json_patch::JsonPatch;
 use apply::patch::{PatchError, go_text, merge_patch, strategic};
-use kinds::Catalogue;
+use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
 use object::{Map, Value, json};
 use schema::{TypeId, Types};
@@ -148,28 +148,25 @@ impl Patch {
             meta_mut(document).insert("managedFields", fields);
         }
         let patched = self.apply_plain(&kind.types, kind.root, document)?;
-        let shown = match &self.content {
-            Content::Strategic(patch) => go_text(patch),
-            Content::Json(_) | Content::Merge(_) => {
-                String::from_utf8_lossy(&json::to_vec(&patched)).into_owned()
-            }
-        };
+        let refused = |detail: String| refused(&self.shown(kind, live), detail);
         let Value::Object(mut object) = patched else {
             let found = body::json_type(&patched);
             let text = format!("json: cannot unmarshal {found} into a {}", kind.kind);
-            return Err(refused(&shown, text));
+            return Err(refused(text));
         };
-        body::check_patched_type(catalogue, kind, &object)
-            .map_err(|detail| refused(&shown, detail))?;
-        let managed_fields =
-            body::take_managed_fields(&mut object).map_err(|detail| refused(&shown, detail))?;
+        if kind.is_custom() {
+            body::check_custom_type(kind, &object)?;
+        } else {
+            body::check_patched_type(catalogue, kind, &object).map_err(refused)?;
+        }
+        let managed_fields = body::take_managed_fields(kind, &mut object).map_err(refused)?;
         let (object, mut unknown) = body::into_kind(kind, object, validation)
-            .map_err(|error| refused(&shown, error.to_string()))?;
+            .map_err(|error| refused(error.to_string()))?;
         unknown.extend(self.strange.iter().cloned());
         match validation {
             FieldValidation::Strict if !unknown.is_empty() => {
                 let detail = format!("strict decoding error: {}", unknown.join(", "));
-                return Err(refused(&shown, detail));
+                return Err(refused(detail));
             }
             FieldValidation::Warn => request.warnings.add(unknown),
             FieldValidation::Strict | FieldValidation::Ignore => {}
@@ -178,6 +175,21 @@ impl Patch {
             object,
             managed_fields,
         })
+    }
+
+    /// What an error shows: a strategic patch itself, or the whole patched document. It is made
+    /// again, because hardly any patch fails.
+    fn shown(&self, kind: &Kind, live: &Live) -> String {
+        if let Content::Strategic(patch) = &self.content {
+            return go_text(patch);
+        }
+        let mut document = live.object.clone();
+        if let (Some(fields), Value::Object(document)) = (live.owners.0.encode(), &mut document) {
+            meta_mut(document).insert("managedFields", fields);
+        }
+        let patched = self.apply_plain(&kind.types, kind.root, document);
+        let patched = patched.unwrap_or_default();
+        String::from_utf8_lossy(&json::to_vec(&patched)).into_owned()
     }
 }
 
@@ -193,6 +205,9 @@ fn refused(shown: &str, detail: String) -> Error {
 
 fn patch_error(error: PatchError) -> Error {
     match error {
+        PatchError::Undecodable(text) if text.starts_with("error decoding patch: ") => {
+            Error::BadRequest(text)
+        }
         PatchError::Undecodable(text) => Error::BadRequest(format!("error decoding patch: {text}")),
         PatchError::BadFormat(text) => Error::BadRequest(text.to_owned()),
         error @ PatchError::TooManyOperations { .. } => Error::TooLarge(error.to_string()),

@@ -283,3 +283,6 @@ impl ValueType {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,8 +136,8 @@ fn check_replicas(object: &Map, steps: &[object::Text], errors: &mut Vec<FieldEr
         Nested::Found(other) => {
             errors.push(invalid(0, accessor(steps, other, "int64")));
         }
-        Nested::Blocked(length, other) => {
-            let detail = accessor(&steps[..length], other, "map[string]interface{}");
+        Nested::Blocked(other) => {
+            let detail = accessor(steps, other, "map[string]interface{}");
             errors.push(invalid(0, detail));
         }
     }
@@ -152,9 +152,7 @@ fn check_scale_status(object: &Map, scale: &ScalePaths, errors: &mut Vec<FieldEr
     let detail = match nested(object, steps) {
         Nested::Absent | Nested::Found(Value::String(_)) => return,
         Nested::Found(other) => accessor(steps, other, "string"),
-        Nested::Blocked(length, other) => {
-            accessor(&steps[..length], other, "map[string]interface{}")
-        }
+        Nested::Blocked(other) => accessor(steps, other, "map[string]interface{}"),
     };
     let root = Path::root();
     let error = FieldError::invalid(&root.field(&path), &Value::from(""), detail);
@@ -165,8 +163,8 @@ fn check_scale_status(object: &Map, scale: &ScalePaths, errors: &mut Vec<FieldEr
 enum Nested<'a> {
     Absent,
     Found(&'a Value),
-    /// Something that is no map stands on the way, after this many steps.
-    Blocked(usize, &'a Value),
+    /// Something that is no map stands on the way.
+    Blocked(&'a Value),
 }
 
 fn nested<'a>(object: &'a Map, steps: &[object::Text]) -> Nested<'a> {
@@ -177,7 +175,7 @@ fn nested<'a>(object: &'a Map, steps: &[object::Text]) -> Nested<'a> {
             Some(value) if place + 1 == steps.len() => return Nested::Found(value),
             Some(Value::Object(below)) => map = below,
             Some(Value::Null) => return Nested::Absent,
-            Some(other) => return Nested::Blocked(place + 1, other),
+            Some(other) => return Nested::Blocked(other),
         }
     }
     Nested::Absent
