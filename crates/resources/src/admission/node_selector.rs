@@ -6,10 +6,10 @@
 use object::{Map, Text, Value};
 
 use super::lookup::Place;
-use super::{forbidden, is_about};
+use super::is_about;
 use crate::error::Error;
-use crate::meta::meta;
-use crate::{Request, Resources};
+use crate::meta::{meta, meta_text};
+use crate::{Request, Resources, subject};
 
 const NAMESPACES: Place = ("", "v1", "namespaces");
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
@@ -34,7 +34,11 @@ pub(super) async fn mutate(
         let own = selector.get(&key).and_then(Value::as_str);
         if own.is_some_and(|own| *own != value) {
             let detail = "pod node label selector conflicts with its namespace node label selector";
-            return Err(forbidden(request, pod, detail.to_owned()));
+            return Err(Error::Forbidden {
+                subject: subject(request.kind, meta_text(pod, "name")),
+                detail: detail.to_owned(),
+                causes: Vec::new(),
+            });
         }
         selector.insert(key, Value::String(value));
     }

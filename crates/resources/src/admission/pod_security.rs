@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::field::{FieldError, Path};
 use object::{Map, Text, Value};
 
+use super::forbidden;
 use super::lookup::Place;
 use crate::error::Error;
 use crate::meta::{meta, meta_text};
@@ -239,31 +240,21 @@ impl Resources {
 async fn validate_pod(
     resources: &Resources,
     request: &Request<'_>,
-    pod: &Map,
+    object: &Map,
     old: Option<&Map>,
 ) -> Result<(), Error> {
     let policy = resources.pod_security(request.namespace).await?;
-    if policy.is_open() || old.is_some_and(|old| !is_significant(pod, old)) {
+    if policy.is_open() || old.is_some_and(|old| !is_significant(object, old)) {
         return Ok(());
     }
-    let pod_name = meta_text(pod, "name");
-    let Some(pod) = Pod::new(pod) else {
+    let Some(pod) = Pod::new(object) else {
         return Ok(());
     };
     let found = checks::evaluate(policy.enforce, &pod);
     if !found.is_empty() {
-        let generated =
-            request.name.is_empty() && !meta_text(pod.object, "generateName").is_empty();
-        let name = if generated { "" } else { pod_name };
-        return Err(Error::Forbidden {
-            subject: subject(request.kind, name),
-            detail: format!(
-                "violates PodSecurity \"{}\": {}",
-                policy.enforce,
-                found.details()
-            ),
-            causes: Vec::new(),
-        });
+        let (standard, details) = (policy.enforce, found.details());
+        let detail = format!("violates PodSecurity \"{standard}\": {details}");
+        return Err(forbidden(request, object, detail));
     }
     warn(request, policy.warn, &pod);
     Ok(())
