@@ -415,11 +415,12 @@ impl Resources {
         request
             .warnings
             .add(kind.warnings(&draft.object, Some(old)));
-        self.admission
-            .validate(self, request, &draft.object, Some(old))
-            .await?;
         match seen {
-            Seen::Itself => self.check_by_hooks(request, &draft, Some(live)).await?,
+            Seen::Itself => {
+                let (object, plugins) = (&draft.object, &self.admission);
+                plugins.validate(self, request, object, Some(old)).await?;
+                self.check_by_hooks(request, &draft, Some(live)).await?;
+            }
             Seen::Scale(scale) => self.check_scale(scale, &draft, live).await?,
         }
         let charge = self

@@ -203,6 +203,15 @@ async fn namespaces_say_how_privileged_pods_may_be() {
         deployments.warnings.take(),
         ["would violate PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)"]
     );
+    let scale = Ask::new(&resources, "apps", "deployments")
+        .named("web")
+        .under("scale");
+    let wanted = value!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": "web"}, "spec": {"replicas": 2},
+    });
+    scale.update_scale(wanted).await.unwrap();
+    assert_eq!(scale.warnings.take(), Vec::<String>::new());
     let namespaces = Ask::new(&resources, "", "namespaces");
     let wrong = value!({"metadata": {
         "name": "wrong", "labels": {"pod-security.kubernetes.io/warn": "none"},

@@ -17,6 +17,7 @@ use super::read::{Read, maps};
 pub type Warnings = fn(new: &Map, old: Option<&Map>) -> Vec<String>;
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
@@ -50,6 +51,7 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
         },
         ("batch", "CronJob") => cron_job,
         ("", "Service") => service,
+        ("", "ServiceAccount") => service_account,
         ("", "PersistentVolumeClaim") => claim,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::definition_warnings,
         ("networking.k8s.io", "Ingress") => ingress,
@@ -220,6 +222,22 @@ fn service(new: &Map, old: Option<&Map>) -> Vec<String> {
         "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
     );
     warnings
+}
+
+/// Limits on the secrets of an account are on their way out.
+fn service_account(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let limited = |object: &Map| {
+        let annotations = object.object_or_empty("metadata");
+        let annotations = annotations.object_or_empty("annotations");
+        annotations.contains_key(MOUNTABLE_SECRETS)
+    };
+    if !limited(new) || old.is_some_and(limited) {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.annotations[{MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate \
+         namespaces to isolate access to mounted secrets"
+    )]
 }
 
 fn claim(new: &Map, old: Option<&Map>) -> Vec<String> {

@@ -5,8 +5,8 @@
 
 use object::{Map, Text, Value};
 
-use super::lookup::Place;
 use super::is_about;
+use super::lookup::Place;
 use crate::error::Error;
 use crate::meta::{meta, meta_text};
 use crate::{Request, Resources, subject};

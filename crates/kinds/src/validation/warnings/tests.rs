@@ -39,3 +39,15 @@ fn templates_are_told_under_their_own_path() {
     ];
     assert_eq!(of("apps", "Deployment")(&deployment, None), expected);
 }
+
+#[test]
+fn accounts_that_come_to_limit_secrets_are_told_once() {
+    let key = "kubernetes.io/enforce-mountable-secrets";
+    let account = map(value!({"metadata": {"name": "a", "annotations": {(key): "false"}}}));
+    let expected = format!(
+        "metadata.annotations[{key}]: deprecated in v1.32+; prefer separate namespaces to isolate \
+         access to mounted secrets"
+    );
+    assert_eq!(of("", "ServiceAccount")(&account, None), [expected]);
+    assert!(of("", "ServiceAccount")(&account, Some(&account)).is_empty());
+}
