@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use auth::{Authenticator, Peer};
+use futures_util::FutureExt as _;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -151,10 +152,10 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
     let unknown = Arc::clone(&stranger);
     let mut stopped = state.stopped();
     let service = service_fn(move |request| {
-        let (state, peer, unknown) = (Arc::clone(&state), peer.clone(), Arc::clone(&unknown));
+        let unknown = Arc::clone(&unknown);
         // In a box: it is large, and would be copied from hand to hand.
-        Box::pin(async move {
-            let answer = handle(state, peer, request).await;
+        let answering = Box::pin(handle(Arc::clone(&state), peer.clone(), request));
+        answering.map(move |answer| {
             if answer.extensions().get::<Stranger>().is_some() {
                 unknown.notify_one();
             }
