@@ -25,6 +25,7 @@ pub use answer::read_object;
 use connect::Idle;
 pub use failure::CallError;
 use tls::Trust;
+pub use tls::{describe as describe_handshake, proxy_config, server_name};
 
 /// Idle connections that an endpoint keeps; more are closed.
 const IDLE_MAX: usize = 32;

@@ -30,6 +30,7 @@ mod storage;
 mod strategy;
 
 use crate::{Rules, validation};
+pub use apiregistration::api_priority;
 pub use custom::{Status, custom_rules};
 
 /// The rules of a built-in kind; those of a kind that has none of its own are the default.

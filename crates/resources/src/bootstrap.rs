@@ -53,7 +53,8 @@ impl Resources {
         Ok(())
     }
 
-    async fn make(&self, kind: &Arc<Kind>, object: Value) -> Result<(), Error> {
+    /// Makes an object unless there is one of its name.
+    pub(crate) async fn make(&self, kind: &Arc<Kind>, object: Value) -> Result<(), Error> {
         let text = |field| {
             object
                 .str_at(&["metadata", field])

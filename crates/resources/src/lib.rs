@@ -6,6 +6,7 @@
 pub mod accounts;
 mod actions;
 pub mod admission;
+mod aggregation;
 mod allocate;
 mod apply;
 pub mod authorization;
@@ -43,6 +44,7 @@ use store::{Clock, Store};
 use tokio::sync::watch::{Receiver, Sender};
 
 pub use actions::is_connection;
+pub use aggregation::{Availability, RemoteApi};
 pub use controllers::Controller;
 pub use delete::Deleted;
 pub use error::Error;

@@ -6,6 +6,7 @@ extern crate windlass_resources as resources;
 
 mod actions;
 mod admission;
+mod aggregation;
 mod allocate;
 mod controllers;
 mod fixture;

@@ -14,6 +14,8 @@ use kinds::{Catalogue, Group, Kind, Subresource};
 use object::{Map, Value, json, value};
 use ring::digest::{self, digest};
 
+use crate::aggregate::Table;
+use crate::aggregate::discovery::{Form, add_groups};
 use crate::answer::{self, Failure};
 use crate::body::Body;
 use crate::negotiate::{self, Offer, Representation, Stream};
@@ -34,6 +36,7 @@ pub(crate) struct Discovery {
 /// The documents that tell everything at once, about one catalogue.
 struct Aggregated {
     catalogue: Arc<Catalogue>,
+    remotes: Arc<Table>,
     core: OnceLock<Tagged>,
     groups: OnceLock<Tagged>,
 }
@@ -56,6 +59,7 @@ impl Discovery {
     pub(crate) fn answer(
         &self,
         catalogue: &Arc<Catalogue>,
+        remotes: &Arc<Table>,
         method: &Method,
         path: &str,
         headers: &hyper::HeaderMap,
@@ -75,17 +79,12 @@ impl Discovery {
         }
         let document = match parts.as_slice() {
             ["api"] | ["apis"] if wants_aggregated(accept) => {
-                return Some(self.aggregated(catalogue, parts[0], headers));
+                return Some(self.aggregated(catalogue, remotes, parts[0], headers));
             }
             ["api"] => Some(self.core_versions()),
-            ["apis"] => Some(group_list(catalogue)),
+            ["apis"] => Some(group_list(catalogue, remotes)),
             ["api", version] => resource_list(catalogue, "", version),
-            ["apis", group] => group_named(catalogue, group).map(|group| {
-                let mut document = group_document(group);
-                document.insert("kind", "APIGroup".into());
-                document.insert("apiVersion", "v1".into());
-                document
-            }),
+            ["apis", group] => one_group(catalogue, remotes, group),
             ["apis", group, version] => resource_list(catalogue, group, version),
             _ => None,
         };
@@ -115,16 +114,22 @@ impl Discovery {
     }
 
     /// The documents about a catalogue: those kept, or new ones if others are served now.
-    fn documents(&self, catalogue: &Arc<Catalogue>) -> Arc<Aggregated> {
+    fn documents(&self, catalogue: &Arc<Catalogue>, remotes: &Arc<Table>) -> Arc<Aggregated> {
         let mut kept = self
             .aggregated
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some(known) if Arc::ptr_eq(&known.catalogue, catalogue) => Arc::clone(known),
+            Some(known)
+                if Arc::ptr_eq(&known.catalogue, catalogue)
+                    && Arc::ptr_eq(&known.remotes, remotes) =>
+            {
+                Arc::clone(known)
+            }
             _ => {
                 let made = Arc::new(Aggregated {
                     catalogue: Arc::clone(catalogue),
+                    remotes: Arc::clone(remotes),
                     core: OnceLock::new(),
                     groups: OnceLock::new(),
                 });
@@ -136,17 +141,18 @@ impl Discovery {
     fn aggregated(
         &self,
         catalogue: &Arc<Catalogue>,
+        remotes: &Arc<Table>,
         prefix: &str,
         headers: &hyper::HeaderMap,
     ) -> Response<Body> {
-        let documents = self.documents(catalogue);
+        let documents = self.documents(catalogue, remotes);
         let document = match prefix {
             "api" => documents
                 .core
-                .get_or_init(|| aggregate(catalogue, |group| group.name.is_empty())),
+                .get_or_init(|| aggregate(catalogue, &Table::new(), |group| group.name.is_empty())),
             _ => documents
                 .groups
-                .get_or_init(|| aggregate(catalogue, |group| !group.name.is_empty())),
+                .get_or_init(|| aggregate(catalogue, remotes, |group| !group.name.is_empty())),
         };
         let known = headers.get(header::IF_NONE_MATCH) == Some(&document.etag);
         let mut answer = if known {
@@ -181,13 +187,29 @@ fn group_named<'a>(catalogue: &'a Catalogue, name: &str) -> Option<&'a Group> {
     groups.find(|group| group.name == name && !name.is_empty())
 }
 
-fn group_list(catalogue: &Catalogue) -> Map {
+fn group_list(catalogue: &Catalogue, remotes: &Table) -> Map {
     let groups = catalogue
         .groups()
         .iter()
         .filter(|group| !group.name.is_empty());
-    let groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
+    let mut groups: Vec<Value> = groups.map(|group| group_document(group).into()).collect();
+    add_groups(remotes, &mut groups, Form::Legacy);
     object(value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+/// One group, with the versions of it that others serve.
+fn one_group(catalogue: &Catalogue, remotes: &Table, name: &str) -> Option<Map> {
+    let known = group_named(catalogue, name);
+    let mut groups: Vec<Value> = known
+        .map(|group| group_document(group).into())
+        .into_iter()
+        .collect();
+    add_groups(remotes, &mut groups, Form::Legacy);
+    let mut found = groups.into_iter();
+    let mut document = object(found.find(|group| group.str_at(&["name"]) == Some(name))?);
+    document.insert("kind", "APIGroup".into());
+    document.insert("apiVersion", "v1".into());
+    Some(document)
 }
 
 fn resource_list(catalogue: &Catalogue, group: &str, version: &str) -> Option<Map> {
@@ -220,7 +242,7 @@ fn kinds_of<'a>(
     kinds.filter(move |kind| kind.group == wanted.0 && kind.version == wanted.1)
 }
 
-fn aggregate(catalogue: &Catalogue, belongs: impl Fn(&Group) -> bool) -> Tagged {
+fn aggregate(catalogue: &Catalogue, remotes: &Table, belongs: impl Fn(&Group) -> bool) -> Tagged {
     let mut items = Vec::new();
     for group in catalogue.groups().iter().filter(|group| belongs(group)) {
         let mut metadata = Map::new();
@@ -242,6 +264,7 @@ fn aggregate(catalogue: &Catalogue, belongs: impl Fn(&Group) -> bool) -> Tagged 
             .collect();
         items.push(value!({"metadata": metadata, "versions": versions}));
     }
+    add_groups(remotes, &mut items, Form::Aggregated);
     let document = value!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use kinds::{Catalogue, Kind};
 use resources::error::Subject;
 use tracing::{debug, error};
@@ -25,7 +25,7 @@ use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
 use crate::serve::Stranger;
 use crate::state::State;
-use crate::{health, impersonation, openapi, verbs, websocket};
+use crate::{aggregate, health, impersonation, openapi, verbs, websocket};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// A request that is not a watch is given up after this long.
@@ -36,6 +36,7 @@ pub(crate) struct Call {
     pub state: Arc<State>,
     pub user: Arc<User>,
     pub method: Method,
+    pub uri: Uri,
     pub headers: HeaderMap,
     pub query: Query,
     pub incoming: Option<Incoming>,
@@ -116,6 +117,7 @@ async fn answer_to(
         state: Arc::clone(state),
         user: Arc::new(User::anonymous()),
         method: parts.method,
+        uri: parts.uri,
         headers: parts.headers,
         query,
         incoming: Some(incoming),
@@ -282,6 +284,9 @@ fn forbidden(refusal: Refusal) -> Failure {
 }
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
+    if let Some(remote) = call.state.remotes.of_path(&info.path) {
+        return aggregate::answer(call, remote).await;
+    }
     let Some(path) = info.resource else {
         if info.path.starts_with("/openapi/") {
             return openapi::answer(&call, &info.path).await;
@@ -318,7 +323,9 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     }
     let catalogue = state.resources.catalogue();
     let discovery = &state.discovery;
-    if let Some(answer) = discovery.answer(&catalogue, &call.method, path, &call.headers) {
+    let remotes = state.remotes.table();
+    let found = discovery.answer(&catalogue, &remotes, &call.method, path, &call.headers);
+    if let Some(answer) = found {
         return answer;
     }
     if let Some(answer) = state.openid.as_ref().and_then(|it| it.answer(call, path)) {

@@ -3,6 +3,7 @@
 //! `serve.rs` accepts connections, `handle.rs` is the life of a request; read that one first. Only
 //! this crate chooses HTTP status codes, and only `answer.rs` in it does.
 
+mod aggregate;
 mod answer;
 mod body;
 mod connect;
@@ -28,6 +29,7 @@ mod table;
 mod verbs;
 mod websocket;
 
+pub use aggregate::ProxyIdentity;
 pub use flow::Limits;
 pub use outside::{HttpsClient, OutsideOptions};
 pub use peer::{BadAuthority, ClientCertificates, FrontProxy};

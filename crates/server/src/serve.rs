@@ -26,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
+use crate::aggregate::ProxyIdentity;
 use crate::flow::Limits;
 use crate::handle::handle;
 use crate::peer::ClientCertificates;
@@ -95,6 +96,11 @@ impl Server {
         self.address
     }
 
+    /// Tells the server who it is to the servers of other APIs.
+    pub fn set_proxy_identity(&self, identity: ProxyIdentity) {
+        self.state.remotes.set_identity(identity);
+    }
+
     /// Everything that the server needs is there.
     pub fn set_ready(&self) {
         self.state.set_ready();
@@ -107,6 +113,8 @@ impl Server {
             warn!(%error, "flow control begins without its configuration");
         }
         let follower = tokio::spawn(async move { state.flow.follow(&state.resources).await });
+        let state = Arc::clone(&self.state);
+        let remotes = tokio::spawn(async move { state.remotes.follow(&state.resources).await });
         let mut connections = JoinSet::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -125,6 +133,7 @@ impl Server {
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
             }
         }
+        remotes.abort();
         drop(self.listener);
         self.state.stop();
         let drained = async { while connections.join_next().await.is_some() {} };

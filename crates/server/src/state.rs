@@ -7,6 +7,7 @@ use auth::Authenticator;
 use resources::Resources;
 use tokio::sync::watch;
 
+use crate::aggregate::Remotes;
 use crate::discovery::Discovery;
 use crate::flow::{Flow, Limits};
 use crate::metrics::Metrics;
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub openid: Option<OpenId>,
     pub metrics: Metrics,
     pub flow: Flow,
+    pub remotes: Remotes,
     /// Whether the bootstrap objects are there.
     ready: AtomicBool,
     /// Turns true when the server begins to stop.
@@ -51,6 +53,7 @@ impl State {
             certificates,
             metrics: Metrics::default(),
             flow: Flow::new(limits),
+            remotes: Remotes::default(),
             ready: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         }

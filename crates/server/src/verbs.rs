@@ -55,7 +55,6 @@ async fn dispatch(
         return connect::answer(call, kind, verb, path, warnings).await;
     }
     let operation = operation(call, kind, verb, path)?;
-    warnings.add(kind.deprecation().map(str::to_owned));
     let stream = match operation {
         Operation::Watch => Stream::Wanted,
         Operation::List => Stream::Offered,

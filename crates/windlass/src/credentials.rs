@@ -55,7 +55,7 @@ impl Credentials {
         let (authority_pem, authority_key) = match (read(&certificate)?, read(&key)?) {
             (Some(certificate), Some(key)) => (certificate, key),
             _ => {
-                let (pem, private) = make_authority()?;
+                let (pem, private) = make_authority("windlass-ca")?;
                 write_secret(&key, &private)?;
                 write_secret(&certificate, &pem)?;
                 (pem, private)
@@ -211,15 +211,13 @@ fn ends_soon(pem: &str) -> Result<bool, Failure> {
     Ok(time::OffsetDateTime::now_utc().unix_timestamp() > expires - third)
 }
 
-fn damaged(error: &dyn std::error::Error) -> Failure {
+pub(crate) fn damaged(error: &dyn std::error::Error) -> Failure {
     Failure::Certificates(error.to_string())
 }
 
-fn make_authority() -> Result<(String, String), Failure> {
+pub(crate) fn make_authority(name: &str) -> Result<(String, String), Failure> {
     let mut params = CertificateParams::new(Vec::new()).map_err(|error| damaged(&error))?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "windlass-ca");
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
@@ -232,7 +230,7 @@ fn make_authority() -> Result<(String, String), Failure> {
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-fn leaf(
+pub(crate) fn leaf(
     names: Vec<String>,
     common_name: &str,
     usage: ExtendedKeyUsagePurpose,

@@ -5,6 +5,7 @@ mod control;
 mod credentials;
 mod failure;
 mod files;
+mod front_proxy;
 mod identity;
 mod outside;
 mod serve;

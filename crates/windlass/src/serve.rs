@@ -9,7 +9,7 @@ use std::sync::Arc;
 use auth::Issuer;
 use resources::Resources;
 use resources::admission::Chain;
-use server::Server;
+use server::{ProxyIdentity, Server};
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,6 +19,7 @@ use crate::arguments::Serve;
 use crate::control;
 use crate::credentials::Credentials;
 use crate::failure::Failure;
+use crate::front_proxy;
 use crate::identity::{self, Certificates};
 use crate::serving;
 
@@ -101,6 +102,11 @@ async fn run(options: Serve) -> Result<(), Failure> {
         },
     )
     .map_err(Failure::Runtime)?;
+    let (front_proxy, front_authority) = made.front_proxy;
+    server.set_proxy_identity(front_proxy);
+    resources
+        .publish_authorities(made.credentials.authority(), &front_authority)
+        .await?;
     control::listen(&options.data, store.clone()).await?;
     let which = options.controllers();
     let controllers = (!which.is_empty())
@@ -110,12 +116,14 @@ async fn run(options: Serve) -> Result<(), Failure> {
     let definitions = tokio::spawn(resources.clone().run_definitions(known));
     // It answers as soon as the stored definitions are served; if it is gone, none is.
     let _ = definitions_known.await;
+    let registration = tokio::spawn(resources.clone().run_registration());
     server.set_ready();
     let running = tokio::spawn(server.run(stop_signal()?));
     greet(address, &options.data, new, &made.kubeconfig);
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
     definitions.abort();
+    registration.abort();
     if let Some(controllers) = controllers {
         controllers.abort();
     }
@@ -131,6 +139,8 @@ struct Made {
     certificates: Certificates,
     issuer: Arc<Issuer>,
     kubeconfig: PathBuf,
+    /// Who the server is to others, and the authority behind that.
+    front_proxy: (ProxyIdentity, String),
 }
 
 fn make_credentials(options: &Serve, address: SocketAddr) -> Result<Made, Failure> {
@@ -140,6 +150,7 @@ fn make_credentials(options: &Serve, address: SocketAddr) -> Result<Made, Failur
     Ok(Made {
         kubeconfig: credentials.write_kubeconfig(address, &authority)?,
         issuer: Arc::new(identity::issuer(&options.identity, &credentials)?),
+        front_proxy: front_proxy::open(&options.data)?,
         certificates,
         credentials,
     })

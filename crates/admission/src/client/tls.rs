@@ -9,16 +9,17 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
+use rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::ring::default_provider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, InvalidMessage, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, InvalidMessage,
+    RootCertStore, SignatureScheme,
 };
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -74,6 +75,12 @@ impl Trust {
 
     /// Reads the certificates, or tells what is wrong with them.
     pub(super) fn config(&self) -> Result<Config, String> {
+        let mut config = self.builder()?.with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Config(TlsConnector::from(Arc::new(config))))
+    }
+
+    fn builder(&self) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
         let (roots, own) = match self {
             Trust::System => (system_roots()?, Vec::new()),
             Trust::Bundle(bundle) => {
@@ -87,14 +94,77 @@ impl Trust {
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
             .build()
             .map_err(|error| error.to_string())?;
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Verifier { verifier, own }))
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Config(TlsConnector::from(Arc::new(config))))
+            .with_custom_certificate_verifier(Arc::new(Verifier { verifier, own }));
+        Ok(builder)
+    }
+}
+
+/// How to speak to the server of another API, as somebody whom it knows by a certificate.
+///
+/// Without a bundle the system says whom to trust; `insecure` trusts whoever answers.
+pub fn proxy_config(
+    bundle: Vec<u8>,
+    insecure: bool,
+    identity: (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
+) -> Result<ClientConfig, String> {
+    let builder = if insecure {
+        let provider = Arc::new(default_provider());
+        ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+    } else {
+        Trust::of_bundle(bundle).builder()?
+    };
+    let config = builder.with_client_auth_cert(identity.0, identity.1);
+    let mut config = config.map_err(|error| error.to_string())?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Believes any certificate, because its owner said so.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -144,7 +214,7 @@ fn system_roots() -> Result<Arc<RootCertStore>, String> {
 }
 
 /// The name that a certificate must carry.
-pub(super) fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     match host.parse::<IpAddr>() {
         Ok(address) => Ok(ServerName::IpAddress(address.into())),
         Err(_) => ServerName::try_from(host.to_owned())
@@ -225,7 +295,7 @@ fn check_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), ru
 }
 
 /// Why a handshake failed, as Go words it.
-pub(super) fn describe(error: &Error, ends: &str) -> String {
+pub fn describe(error: &Error, ends: &str) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     let Some(inner) = inner else {
         return match error.kind() {
