@@ -148,7 +148,10 @@ impl Server {
 async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>) {
     // Small answers must not wait for more.
     let _ = socket.set_nodelay(true);
-    let stream = match timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)).await {
+    // Each part of a connection's life has memory of its own, which is given back at its end: most
+    // connections are watches, which wait for most of theirs.
+    let accepting = Box::pin(timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)));
+    let stream = match accepting.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "handshake failed"),
         Err(_) => return debug!("handshake took too long"),
@@ -182,7 +185,7 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
             .max_pending_accept_reset_streams(RESETS_MAX)
             .max_header_list_size(HEAD_BYTES_MAX as u32)
             .serve_connection(io, service);
-        let mut connection = std::pin::pin!(connection);
+        let mut connection = Box::pin(connection);
         tokio::select! {
             result = connection.as_mut() => result,
             () = stopping => {
@@ -201,7 +204,7 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(io, service)
             .with_upgrades();
-        let mut connection = std::pin::pin!(connection);
+        let mut connection = Box::pin(connection);
         tokio::select! {
             result = connection.as_mut() => result,
             () = stopping => {
