@@ -159,15 +159,15 @@ impl Resources {
 
     /// Waits for a change of what says who serves what.
     pub async fn api_services_changed(&self, after: Revision) -> Result<(), Error> {
-        self.changed(&PLACES[..1], after).await
+        self.places_changed(&PLACES[..1], after).await
     }
 
     /// Waits for a change of what says who serves what, or where they are.
     pub async fn remote_apis_changed(&self, after: Revision) -> Result<(), Error> {
-        self.changed(&PLACES, after).await
+        self.places_changed(&PLACES, after).await
     }
 
-    async fn changed(&self, places: &[(&str, &str)], after: Revision) -> Result<(), Error> {
+    async fn places_changed(&self, places: &[(&str, &str)], after: Revision) -> Result<(), Error> {
         let failed = |error| Error::from_store(error, Default::default);
         let mut watches = Vec::new();
         for (group, resource) in places {

@@ -18,7 +18,8 @@ mod wire;
 
 pub use encode::encode;
 pub use envelope::{
-    Envelope, ListHead, MAGIC, read_envelope, write_envelope, write_list, write_watch_frame,
+    Envelope, ListHead, MAGIC, read_envelope, read_list, write_envelope, write_list,
+    write_watch_frame,
 };
 pub use error::DecodeError;
 pub(crate) use message::Messages;

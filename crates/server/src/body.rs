@@ -31,6 +31,19 @@ impl Body {
         Body::Full(None)
     }
 
+    /// All bytes, which stay in place; `None` for a stream.
+    pub(crate) fn whole(&mut self) -> Option<Bytes> {
+        if let Body::List(_) = self
+            && let Body::List(list) = std::mem::replace(self, Body::empty())
+        {
+            *self = Body::full(list.collect().into());
+        }
+        match self {
+            Body::Full(bytes) => bytes.clone(),
+            Body::List(_) | Body::Stream(_) => None,
+        }
+    }
+
     pub(crate) fn stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body::Stream(Box::pin(frames))
     }

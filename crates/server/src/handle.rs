@@ -1,11 +1,13 @@
 //! The life of a request, top to bottom. Read this first.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use auth::{Attributes, Credentials, Peer, Refusal, User};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,6 +18,7 @@ use resources::error::Subject;
 use tracing::{debug, error};
 
 use crate::answer::{self, Failure};
+use crate::audit::{self, Trail};
 use crate::body::Body;
 use crate::flow::Asked;
 use crate::metrics::{self, Labels};
@@ -42,12 +45,23 @@ pub(crate) struct Call {
     pub incoming: Option<Incoming>,
     /// The connection itself, if the client wants to go on in another protocol.
     pub upgrade: Option<OnUpgrade>,
+    /// Follows the request, if it is recorded.
+    pub trail: Option<Arc<Trail>>,
 }
 
 impl Call {
     /// A header as text.
     pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Shows the request's body to whoever records it.
+    pub(crate) fn note_body(&self, bytes: &Bytes) {
+        if let Some(trail) = &self.trail
+            && !bytes.is_empty()
+        {
+            trail.body(self.header(header::CONTENT_TYPE), bytes);
+        }
     }
 
     /// Whether a person reads the answer.
@@ -68,6 +82,7 @@ impl Call {
 pub(crate) async fn handle(
     state: Arc<State>,
     peer: Option<Arc<Peer>>,
+    from: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let began = Instant::now();
@@ -81,16 +96,25 @@ pub(crate) async fn handle(
         });
     let head = request.method() == Method::HEAD;
     let mut labels = Labels::default();
-    // A panic costs this request, never the process.
-    let mut answer = {
-        let answering = pin!(answer_to(&state, peer, request, &mut labels));
-        let guarded = AssertUnwindSafe(answering).catch_unwind();
-        guarded.await.unwrap_or_else(|_| {
-            error!(audit_id = ?audit_id, "a request panicked");
-            let text = "Internal error occurred: the server met a defect in itself; see its log";
-            Failure::new(500, "InternalError", text).answer(None, false)
-        })
+    let mut trail = None;
+    let arrival = Arrival {
+        peer,
+        from,
+        id: &audit_id,
     };
+    // A panic costs this request, never the process.
+    let answered = {
+        let answering = pin!(answer_to(&state, arrival, request, &mut labels, &mut trail));
+        AssertUnwindSafe(answering).catch_unwind().await
+    };
+    if let Some(trail) = trail.filter(|_| answered.is_err()) {
+        trail.panicked().await;
+    }
+    let mut answer = answered.unwrap_or_else(|_| {
+        error!(audit_id = ?audit_id, "a request panicked");
+        let text = "Internal error occurred: the server met a defect in itself; see its log";
+        Failure::new(500, "InternalError", text).answer(None, false)
+    });
     if head {
         *answer.body_mut() = Body::empty();
     }
@@ -104,11 +128,19 @@ pub(crate) async fn handle(
     answer
 }
 
+/// What the connection tells of a request.
+struct Arrival<'a> {
+    peer: Option<Arc<Peer>>,
+    from: IpAddr,
+    id: &'a HeaderValue,
+}
+
 async fn answer_to(
     state: &Arc<State>,
-    peer: Option<Arc<Peer>>,
+    arrival: Arrival<'_>,
     request: Request<Incoming>,
     labels: &mut Labels,
+    trail: &mut Option<Arc<Trail>>,
 ) -> Response<Body> {
     let (mut parts, incoming) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -122,6 +154,7 @@ async fn answer_to(
         query,
         incoming: Some(incoming),
         upgrade: parts.extensions.remove(),
+        trail: None,
     };
     let Ok(info) = info else {
         let text = "the path of the request is not valid percent-encoded UTF-8";
@@ -131,17 +164,51 @@ async fn answer_to(
     if let Err(failure) = websocket::take_token(&mut call.headers) {
         return call.fail(failure);
     }
-    if let Err(unknown) = authenticate(&mut call, peer.as_deref(), &info.path).await {
-        debug!(path = %info.path, why = %unknown, "credentials are wrong");
-        let failure = Failure::new(401, "Unauthorized", "Unauthorized");
-        return mark_stranger(call.fail(failure));
+    let with_token = call.headers.contains_key(header::AUTHORIZATION);
+    let known = authenticate(&mut call, arrival.peer.as_deref(), &info.path).await;
+    if let Some(audit) = &state.audit {
+        let user = known.is_ok().then_some(&call.user);
+        let begun = audit::Arrival {
+            info: &info,
+            user,
+            id: arrival.id,
+            uri: call.uri.path_and_query().map_or("", |uri| uri.as_str()),
+            peer: arrival.from,
+            headers: &call.headers,
+            authenticator: authenticator(user, with_token),
+        };
+        call.trail = audit.begin(begun).await;
+        trail.clone_from(&call.trail);
     }
-    let is_stranger = call.user.is_anonymous();
-    let answer = answer_user(call, info, labels).await;
+    let (answer, is_stranger) = match known {
+        Err(unknown) => {
+            debug!(path = %info.path, why = %unknown, "credentials are wrong");
+            let failure = Failure::new(401, "Unauthorized", "Unauthorized");
+            (call.fail(failure), true)
+        }
+        Ok(()) => {
+            let is_stranger = call.user.is_anonymous();
+            (answer_user(call, info, labels).await, is_stranger)
+        }
+    };
+    let answer = match trail.take() {
+        None => answer,
+        Some(trail) => trail.finish(answer).await,
+    };
     if is_stranger {
         mark_stranger(answer)
     } else {
         answer
+    }
+}
+
+/// How a user was made out, for the record.
+fn authenticator(user: Option<&Arc<User>>, with_token: bool) -> &'static str {
+    match user {
+        None => "none",
+        Some(user) if user.is_anonymous() => "anonymous",
+        Some(_) if with_token => "token",
+        Some(_) => "certificate",
     }
 }
 
@@ -262,15 +329,25 @@ async fn impersonate(call: &mut Call, attributes: Attributes<'_>) -> Result<(), 
         .act_as(&call.user, &wanted, attributes)
         .await?;
     call.user = Arc::new(user.map_err(forbidden)?);
+    if let Some(trail) = &call.trail {
+        trail.impersonates(&call.user);
+    }
     Ok(())
 }
 
 async fn check_permission(call: &Call, attributes: Attributes<'_>) -> Result<(), Failure> {
-    call.state
-        .resources
-        .permit(&call.user, attributes)
-        .await?
-        .map_err(forbidden)
+    let resources = &call.state.resources;
+    let permitted = resources.permit(&call.user, attributes).await?;
+    if let Some(trail) = &call.trail {
+        let reason = if call.user.is_master() {
+            String::new()
+        } else {
+            resources.explain(&call.user, attributes).await?.reason
+        };
+        let decision = if permitted.is_ok() { "allow" } else { "forbid" };
+        trail.decided(decision, reason);
+    }
+    permitted.map_err(forbidden)
 }
 
 fn forbidden(refusal: Refusal) -> Failure {

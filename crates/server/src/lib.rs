@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod answer;
+pub mod audit;
 mod body;
 mod connect;
 mod discovery;

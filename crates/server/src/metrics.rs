@@ -153,6 +153,14 @@ pub(crate) fn answer(state: &State) -> Response<Body> {
         "windlass_store_compacted_revision",
         state.resources.store().compacted().0,
     );
+    if let Some(audit) = &state.audit {
+        let (events, dropped) = audit.counts();
+        let counter = |out: &mut String, name: &str, value: u64| {
+            out.push_str(&format!("# TYPE {name} counter\n{name} {value}\n"));
+        };
+        counter(&mut out, "apiserver_audit_event_total", events);
+        counter(&mut out, "apiserver_audit_error_total", dropped);
+    }
     let mut answer = Response::new(Body::full(out.into()));
     *answer.status_mut() = StatusCode::OK;
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

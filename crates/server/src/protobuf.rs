@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use kinds::Catalogue;
-use object::{Map, Value, json};
+use object::{Map, Value, json, value};
 use schema::TypeId;
-use schema::protobuf::{ListHead, encode, write_envelope, write_list, write_watch_frame};
+use schema::protobuf::{
+    ListHead, decode, encode, read_envelope, read_list, write_envelope, write_list,
+    write_watch_frame,
+};
 
 /// The media type of protobuf answers.
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -37,6 +40,31 @@ pub(crate) fn frame(event: &str, object: &Value) -> Bytes {
         }
     }
     out.into()
+}
+
+/// The tree of a protobuf answer or body; `None` if it is none of ours.
+pub(crate) fn to_value(bytes: &[u8]) -> Option<Value> {
+    let envelope = read_envelope(bytes).ok()?;
+    let (api_version, kind) = (envelope.api_version.as_str(), envelope.kind.as_str());
+    let catalogue = Catalogue::builtin();
+    let mut tree = match root_of(catalogue, api_version, kind) {
+        Some(root) => decode(catalogue.types(), root, envelope.raw).ok()?,
+        None => {
+            let item = catalogue
+                .kinds()
+                .iter()
+                .find(|known| known.list_kind == kind && known.api_version() == api_version)?;
+            let items = read_list(envelope.raw).ok()?.into_iter();
+            let items: Option<Vec<Value>> = items
+                .map(|raw| decode(&item.types, item.root, raw).ok())
+                .collect();
+            value!({"metadata": {}, "items": (items?)})
+        }
+    };
+    let object = tree.as_object_mut()?;
+    object.insert("kind", kind.into());
+    object.insert("apiVersion", api_version.into());
+    Some(tree)
 }
 
 fn type_of(object: &Map) -> (&str, &str) {

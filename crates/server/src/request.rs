@@ -20,7 +20,7 @@ pub(crate) struct RequestInfo {
 }
 
 /// A path below `/api/v1` or `/apis/GROUP/VERSION`.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourcePath {
     pub group: String,
     pub version: String,

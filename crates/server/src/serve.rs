@@ -4,7 +4,7 @@
 //! boundary, requests under way finish, and whoever is still there after the grace is cut off.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -27,6 +27,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use crate::aggregate::ProxyIdentity;
+use crate::audit::Audit;
 use crate::flow::Limits;
 use crate::handle::handle;
 use crate::peer::ClientCertificates;
@@ -61,6 +62,8 @@ pub struct Options {
     pub tls: Arc<ServerConfig>,
     /// How many requests are worked on at a time.
     pub limits: Limits,
+    /// Records requests, if that is asked for.
+    pub audit: Option<Audit>,
 }
 
 /// A server that listens.
@@ -80,6 +83,7 @@ impl Server {
             options.authenticator,
             options.certificates,
             options.limits,
+            options.audit,
             address,
         );
         let tls = TlsAcceptor::from(options.tls);
@@ -109,6 +113,7 @@ impl Server {
     /// Serves until `stop` resolves, then drains.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let state = Arc::clone(&self.state);
+        let audit = state.audit.clone();
         if let Err(error) = state.flow.load(&state.resources).await {
             warn!(%error, "flow control begins without its configuration");
         }
@@ -121,9 +126,9 @@ impl Server {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
-                    Ok((socket, _)) => {
+                    Ok((socket, from)) => {
                         let (tls, state) = (self.tls.clone(), Arc::clone(&self.state));
-                        connections.spawn(serve_connection(socket, tls, state));
+                        connections.spawn(serve_connection(socket, from.ip(), tls, state));
                     }
                     Err(error) => {
                         warn!(%error, "cannot accept a connection");
@@ -142,10 +147,13 @@ impl Server {
         }
         connections.shutdown().await;
         follower.abort();
+        if let Some(audit) = audit {
+            audit.flush().await;
+        }
     }
 }
 
-async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>) {
+async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, state: Arc<State>) {
     // Small answers must not wait for more.
     let _ = socket.set_nodelay(true);
     // Each part of a connection's life has memory of its own, which is given back at its end: most
@@ -166,7 +174,7 @@ async fn serve_connection(socket: TcpStream, tls: TlsAcceptor, state: Arc<State>
     let service = service_fn(move |request| {
         let unknown = Arc::clone(&unknown);
         // In a box: it is large, and would be copied from hand to hand.
-        let answering = Box::pin(handle(Arc::clone(&state), peer.clone(), request));
+        let answering = Box::pin(handle(Arc::clone(&state), peer.clone(), from, request));
         answering.map(move |answer| {
             if answer.extensions().get::<Stranger>().is_some() {
                 unknown.notify_one();

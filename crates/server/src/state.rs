@@ -8,6 +8,7 @@ use resources::Resources;
 use tokio::sync::watch;
 
 use crate::aggregate::Remotes;
+use crate::audit::Audit;
 use crate::discovery::Discovery;
 use crate::flow::{Flow, Limits};
 use crate::metrics::Metrics;
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub metrics: Metrics,
     pub flow: Flow,
     pub remotes: Remotes,
+    /// Records requests, if that is asked for.
+    pub audit: Option<Arc<Audit>>,
     /// Whether the bootstrap objects are there.
     ready: AtomicBool,
     /// Turns true when the server begins to stop.
@@ -38,6 +41,7 @@ impl State {
         authenticator: Authenticator,
         certificates: Arc<ClientCertificates>,
         limits: Limits,
+        audit: Option<Audit>,
         address: std::net::SocketAddr,
     ) -> State {
         let authenticator = Arc::new(authenticator);
@@ -54,6 +58,7 @@ impl State {
             metrics: Metrics::default(),
             flow: Flow::new(limits),
             remotes: Remotes::default(),
+            audit: audit.map(Arc::new),
             ready: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         }

@@ -454,7 +454,11 @@ async fn read_bytes(call: &mut Call) -> Result<Bytes, Failure> {
     };
     let too_large = || Failure::from(Error::TooLarge(format!("limit is {BODY_BYTES_MAX}")));
     match Limited::new(incoming, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
+        Ok(collected) => {
+            let bytes = collected.to_bytes();
+            call.note_body(&bytes);
+            Ok(bytes)
+        }
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) => {
             let text = format!("the body of the request could not be read: {error}");

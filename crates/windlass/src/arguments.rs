@@ -13,6 +13,9 @@ use tracing::level_filters::LevelFilter;
 
 use identity::Identity;
 
+/// How long a batch of audit events waits for its second attempt.
+const AUDIT_BACKOFF: Duration = Duration::from_secs(10);
+
 /// A Kubernetes-compatible API server with Server-Side Apply at its heart.
 ///
 /// Without a command it serves: TLS on 127.0.0.1:6443, data in ./windlass-data.
@@ -161,6 +164,69 @@ pub(crate) struct Serve {
         value_name = "BOOL"
     )]
     pub enable_priority_and_fairness: bool,
+    /// Which requests are recorded, and how much of them.
+    ///
+    /// A Policy of audit.k8s.io/v1. Events go to --audit-log-path, to --audit-webhook-config-file
+    /// or to both.
+    #[arg(long, env = "WINDLASS_AUDIT_POLICY_FILE", value_name = "FILE")]
+    pub audit_policy_file: Option<PathBuf>,
+    /// The file that audit events are written to, one a line; - is stdout.
+    ///
+    /// Requests wait for it when it is slow. Without it nothing is written.
+    #[arg(long, env = "WINDLASS_AUDIT_LOG_PATH", value_name = "FILE|-")]
+    pub audit_log_path: Option<PathBuf>,
+    /// Megabytes after which the audit log is put aside; 0 for never.
+    ///
+    /// The file gets the time into its name, and a new one begins.
+    #[arg(
+        long,
+        env = "WINDLASS_AUDIT_LOG_MAXSIZE",
+        default_value_t = 100,
+        value_name = "MEGABYTES"
+    )]
+    pub audit_log_maxsize: u32,
+    /// Days after which audit logs that were put aside are removed; 0 for never.
+    ///
+    /// They are looked through whenever one is put aside.
+    #[arg(
+        long,
+        env = "WINDLASS_AUDIT_LOG_MAXAGE",
+        default_value_t = 366,
+        value_name = "DAYS"
+    )]
+    pub audit_log_maxage: u32,
+    /// How many audit logs that were put aside are kept; 0 for all.
+    ///
+    /// The oldest are removed first.
+    #[arg(
+        long,
+        env = "WINDLASS_AUDIT_LOG_MAXBACKUP",
+        default_value_t = 100,
+        value_name = "N"
+    )]
+    pub audit_log_maxbackup: usize,
+    /// A kubeconfig file that names where audit events are sent to.
+    ///
+    /// They are sent in batches. No request waits for them: when the other side is too slow, events
+    /// are let go and counted in apiserver_audit_error_total.
+    #[arg(long, env = "WINDLASS_AUDIT_WEBHOOK_CONFIG_FILE", value_name = "FILE")]
+    pub audit_webhook_config_file: Option<PathBuf>,
+    /// How many audit events a batch holds at most.
+    ///
+    /// A full batch is sent at once.
+    #[arg(
+        long,
+        env = "WINDLASS_AUDIT_WEBHOOK_BATCH_MAX_SIZE",
+        default_value_t = 400,
+        value_name = "N"
+    )]
+    pub audit_webhook_batch_max_size: usize,
+    /// How long an audit event waits for others to be sent with it.
+    ///
+    /// Written as --history is.
+    #[arg(long, env = "WINDLASS_AUDIT_WEBHOOK_BATCH_MAX_WAIT", default_value = "30s",
+          value_parser = duration, value_name = "DURATION")]
+    pub audit_webhook_batch_max_wait: Duration,
     /// How much to log: off, error, warn, info, debug or trace.
     #[arg(
         long,
@@ -192,6 +258,28 @@ impl Serve {
             writes_max: self.max_mutating_requests_inflight,
             fair: self.enable_priority_and_fairness,
         }
+    }
+
+    /// Where audit events are written.
+    pub(crate) fn audit_log(&self) -> Option<server::audit::LogOptions> {
+        let path = self.audit_log_path.clone()?;
+        Some(server::audit::LogOptions {
+            path,
+            file_bytes_max: u64::from(self.audit_log_maxsize) * 1024 * 1024,
+            days_max: self.audit_log_maxage,
+            backups_max: self.audit_log_maxbackup,
+        })
+    }
+
+    /// Where audit events are sent.
+    pub(crate) fn audit_webhook(&self) -> Option<server::audit::WebhookOptions> {
+        let config = self.audit_webhook_config_file.clone()?;
+        Some(server::audit::WebhookOptions {
+            config,
+            batch_events_max: self.audit_webhook_batch_max_size.max(1),
+            batch_wait_max: self.audit_webhook_batch_max_wait,
+            backoff: AUDIT_BACKOFF,
+        })
     }
 
     /// Whether server-side apply is switched on.

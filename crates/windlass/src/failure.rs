@@ -32,6 +32,10 @@ pub(crate) enum Failure {
     Refused(String),
     #[error("{0}")]
     Plugins(#[from] resources::admission::ChainError),
+    #[error("{0}")]
+    Audit(#[from] server::audit::Error),
+    #[error("an audit log or webhook is named, but no policy")]
+    NoAuditPolicy,
     #[error("{} is damaged", path.display())]
     Damaged { path: PathBuf },
     #[error("cannot start: {0}")]
@@ -85,6 +89,9 @@ impl Failure {
             ),
             Failure::Plugins(_) => {
                 Some("change --enable-admission-plugins or --disable-admission-plugins".to_owned())
+            }
+            Failure::NoAuditPolicy => {
+                Some("say which requests are recorded with --audit-policy-file".to_owned())
             }
             Failure::Damaged { .. } => Some(
                 "keep the directory as it is, and make a new one of your last backup with \

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use auth::Issuer;
 use resources::Resources;
 use resources::admission::Chain;
+use server::audit::{Audit, Policy};
 use server::{ProxyIdentity, Server};
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
@@ -99,6 +100,7 @@ async fn run(options: Serve) -> Result<(), Failure> {
             tls: serving.tls(&clients)?,
             certificates: Arc::clone(&clients),
             limits: options.limits(),
+            audit: make_audit(&options)?,
         },
     )
     .map_err(Failure::Runtime)?;
@@ -131,6 +133,30 @@ async fn run(options: Serve) -> Result<(), Failure> {
     store.close().await;
     info!("stopped");
     Ok(())
+}
+
+/// Reads a file that a flag names.
+fn read_given(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::Given {
+        path: path.to_owned(),
+        detail: error.to_string(),
+    })
+}
+
+/// What records requests; nothing without a policy.
+fn make_audit(options: &Serve) -> Result<Option<Audit>, Failure> {
+    let Some(path) = &options.audit_policy_file else {
+        return match (options.audit_log(), options.audit_webhook()) {
+            (None, None) => Ok(None),
+            _ => Err(Failure::NoAuditPolicy),
+        };
+    };
+    let policy = Policy::parse(&read_given(path)?)?;
+    Ok(Some(Audit::new(
+        policy,
+        options.audit_log(),
+        options.audit_webhook(),
+    )?))
 }
 
 /// What is made at the first start and read at others.

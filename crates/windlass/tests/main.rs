@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
 mod identity;
 mod issuer;
 mod limits;

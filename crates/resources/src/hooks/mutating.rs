@@ -208,7 +208,7 @@ pub(super) fn read_patched(kind: &Kind, patched: Value) -> Result<Map, Error> {
             kind.kind
         )));
     };
-    let fields = body::take_managed_fields(&mut object).map_err(Error::Internal)?;
+    let fields = body::take_managed_fields(kind, &mut object).map_err(Error::Internal)?;
     let read = body::into_kind(kind, object, FieldValidation::Ignore);
     let (mut object, _) = read.map_err(|error| Error::Internal(error.to_string()))?;
     if let Some(fields) = fields {

@@ -127,6 +127,22 @@ pub fn write_list<'b>(
     }
 }
 
+/// The messages of a list's items, in order.
+///
+/// # Errors
+/// If the bytes are no list.
+pub fn read_list(bytes: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
+    let mut items = Vec::new();
+    let mut fields = Fields::new(bytes);
+    while let Some(key) = fields.next_key()? {
+        match (key.number, key.wire) {
+            (2, BYTES) => items.push(fields.bytes()?),
+            (_, wire) => fields.skip(wire)?,
+        }
+    }
+    Ok(items)
+}
+
 /// Appends one event of a watch: the object's message in its envelope, the event around it, and
 /// in front of that its length.
 pub fn write_watch_frame(
