@@ -180,7 +180,9 @@ impl Error {
             error @ (store::Error::Unavailable { .. } | store::Error::Closed) => {
                 Error::Unavailable(error.to_string())
             }
-            error @ store::Error::Corrupt { .. } => Error::Internal(error.to_string()),
+            error @ (store::Error::Corrupt { .. } | store::Error::Sealed { .. }) => {
+                Error::Internal(error.to_string())
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod controllers;
 mod conversion;
 mod definitions;
 mod delete;
+pub mod encryption;
 pub mod error;
 mod hooks;
 pub mod ids;

@@ -383,6 +383,11 @@ impl Resources {
             .await
     }
 
+    /// Whether there is nothing to write: neither another value nor another form of it on disk.
+    fn is_as_stored(&self, kind: &Kind, live: &Live, value: &Bytes) -> bool {
+        *value == live.record.value && !self.store.is_stale(&kind.collection, &live.record.name)
+    }
+
     /// From a draft whose owners are known to the commit: steps 4 to 7.
     pub(crate) async fn finish_update(
         &self,
@@ -430,7 +435,7 @@ impl Resources {
         let finished = is_finished(kind, &draft.object, old);
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
-        if request.options.dry_run || (value == live.record.value && !finished) {
+        if request.options.dry_run || (!finished && self.is_as_stored(kind, live, &value)) {
             charge.keep();
             return self.changed(kind, value, revision).await;
         }

@@ -16,8 +16,10 @@ mod keeper;
 mod load;
 mod past;
 mod replay;
+mod sealer;
 mod wal;
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,10 +34,12 @@ use crate::record::{Change, Committed, Error, Event, Page, Range, Record, Revisi
 use crate::store::Options;
 use crate::view::{Commit, Inner, View};
 use crate::writer::{Group, Request, Writer};
+use bytes::Bytes;
 use checkpoint::Checkpoint;
 use committer::{Committer, Job, Outbox};
 use database::State;
 use keeper::Keeper;
+pub(crate) use sealer::Sealer;
 use wal::{Log, Segments};
 
 pub use backup::BackupReport;
@@ -141,7 +145,8 @@ impl Engine {
     ) -> Result<Engine, OpenError> {
         let lock = take_directory(&*files, directory)?;
         let opened = open_database(&files, directory)?;
-        let checkpoint = Checkpoint::new(files.clone(), directory, opened);
+        let sealer = Sealer::new(options.seal.clone());
+        let checkpoint = Checkpoint::new(files.clone(), directory, opened, sealer);
         let recovered = Recovered::read(&*files, directory, &checkpoint)?;
         let Recovered {
             view,
@@ -305,6 +310,11 @@ impl Engine {
             .await
     }
 
+    /// What stands between values and files.
+    pub(crate) fn sealer(&self) -> &Sealer {
+        self.shared.checkpoint.sealer()
+    }
+
     /// Reads the checkpoint where that does not hold up others.
     async fn past<T: Send + 'static>(
         &self,
@@ -395,8 +405,9 @@ impl Recovered {
         checkpoint: &Checkpoint,
     ) -> Result<Recovered, OpenError> {
         let state = checkpoint.state();
-        let loaded = checkpoint
-            .read(|transaction, state| load::load(transaction, &state, checkpoint.path()))?;
+        let loaded = checkpoint.read(|transaction, state| {
+            load::load(transaction, &state, checkpoint.path(), checkpoint.sealer())
+        })?;
         let view = View::default();
         let mut writer = Writer::resume(state.revision, state.at_millis);
         for collection in loaded {
@@ -410,6 +421,7 @@ impl Recovered {
         view.compact(state.compacted);
         view.publish(state.revision);
         let mut replayed: Vec<Commit> = Vec::new();
+        let mut unread = Unread::default();
         let tail = replay::replay(
             files,
             directory,
@@ -417,7 +429,8 @@ impl Recovered {
             state.revision,
             &mut |record| {
                 let place = view.collection_or_new(record.collection);
-                let commit = record.commit(place);
+                let value = unread.open(checkpoint.sealer(), record);
+                let commit = record.commit(place, value);
                 if !writer.follows(&commit) {
                     let detail = format!("revision {} replaces another version", record.revision);
                     return Err(OpenError::corrupt(directory, detail));
@@ -427,11 +440,44 @@ impl Recovered {
                 Ok(())
             },
         )?;
+        unread.check()?;
         Ok(Recovered {
             view,
             writer,
             replayed,
             tail,
         })
+    }
+}
+
+/// Records of the log that could not be opened.
+///
+/// One that a later commit replaces does no harm: a key that is no longer needed may be gone. What
+/// stands in its place in memory is what was written, which is no value and cannot be read as one.
+#[derive(Default)]
+struct Unread(BTreeMap<(String, String), OpenError>);
+
+impl Unread {
+    fn open(&mut self, sealer: &Sealer, record: &codec::Stored<'_>) -> Bytes {
+        let key = (record.collection.to_owned(), record.name.to_owned());
+        self.0.remove(&key);
+        if record.deleted {
+            sealer.stale().remove(record.collection, record.name);
+            return Bytes::new();
+        }
+        match sealer.open(record.collection, record.name, record.value) {
+            Ok(value) => value,
+            Err(error) => {
+                self.0.insert(key, error);
+                Bytes::copy_from_slice(record.value)
+            }
+        }
+    }
+
+    fn check(self) -> Result<(), OpenError> {
+        match self.0.into_values().next() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 }

@@ -17,6 +17,7 @@ mod clock;
 mod disk;
 mod index;
 mod memory;
+mod seal;
 mod view;
 mod watch;
 mod writer;
@@ -26,6 +27,7 @@ pub use disk::{
     BackupReport, CheckReport, DataFile, Files, Lock, OpenError, Presence, Problem, SystemFiles,
 };
 pub use record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
+pub use seal::{Opened, Seal};
 pub use store::{Options, Store};
 pub use watch::{Pulse, Watch};
 pub use writer::RECORD_BYTES_MAX;

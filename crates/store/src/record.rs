@@ -153,6 +153,16 @@ pub enum Error {
         /// Where and how.
         detail: String,
     },
+    /// A record is whole, but what it stands for cannot be had.
+    #[error("the record {collection}{name} cannot be read: {detail}")]
+    Sealed {
+        /// The collection.
+        collection: String,
+        /// The name inside it.
+        name: String,
+        /// Why not.
+        detail: String,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,

@@ -11,6 +11,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::disk::{self, BackupReport, CheckReport, Files, OpenError, SystemFiles};
 use crate::memory;
 use crate::record::{Change, Committed, Error, Event, Expect, Page, Range, Record, Revision};
+use crate::seal::Seal;
 use crate::view::{Collection, Lookup, View};
 use crate::watch::{Pulse, Watch};
 use crate::writer::{Request, Writer};
@@ -26,6 +27,8 @@ pub struct Options {
     pub history_memory_bytes: u64,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Makes what is written to disk out of values; `None` writes them as they are.
+    pub seal: Option<Arc<dyn Seal>>,
 }
 
 impl Default for Options {
@@ -35,6 +38,7 @@ impl Default for Options {
             history_bytes: 1024 * 1024 * 1024,
             history_memory_bytes: 64 * 1024 * 1024,
             clock: Arc::new(SystemClock),
+            seal: None,
         }
     }
 }
@@ -73,6 +77,14 @@ impl Inside {
         match self {
             Inside::Memory(engine) => &engine.view,
             Inside::Disk(engine) => &engine.shared.view,
+        }
+    }
+
+    /// What stands between values and files.
+    fn sealer(&self) -> disk::Sealer {
+        match self {
+            Inside::Memory(_) => disk::Sealer::default(),
+            Inside::Disk(engine) => engine.sealer().clone(),
         }
     }
 
@@ -137,8 +149,9 @@ impl Store {
     /// Writes the newest state into one file, while the store runs.
     pub async fn backup(&self, file: &Path) -> Result<BackupReport, OpenError> {
         let (inside, file) = (self.inside.clone(), file.to_path_buf());
-        let task =
-            tokio::task::spawn_blocking(move || disk::backup(&SystemFiles, inside.view(), &file));
+        let task = tokio::task::spawn_blocking(move || {
+            disk::backup(&SystemFiles, inside.view(), &inside.sealer(), &file)
+        });
         task.await
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
@@ -232,15 +245,32 @@ impl Store {
         }
         Request::check_size(collection, name, &change)?;
         let collection = self.view().collection_or_new(collection);
-        let request = Request {
+        let mut request = Request {
             collection,
             name: name.into(),
             expect,
             change,
+            sealed: None,
         };
         match &*self.inside {
             Inside::Memory(engine) => engine.commit(request),
-            Inside::Disk(engine) => engine.commit(request).await,
+            Inside::Disk(engine) => {
+                let (collection, sealer) = (Arc::clone(&request.collection), engine.sealer());
+                if let Change::Put { value, .. } = &request.change {
+                    request.sealed = sealer.seal(&collection.name, name, value);
+                }
+                let committed = engine.commit(request).await?;
+                sealer.stale().remove(&collection.name, name);
+                Ok(committed)
+            }
+        }
+    }
+
+    /// Whether a key would be written in another form than it was.
+    pub fn is_stale(&self, collection: &str, name: &str) -> bool {
+        match &*self.inside {
+            Inside::Memory(_) => false,
+            Inside::Disk(engine) => engine.sealer().stale().holds(collection, name),
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Commit {
     pub(crate) collection: Arc<Collection>,
     pub(crate) name: Arc<str>,
     pub(crate) value: Bytes,
+    /// What is written instead of the value.
+    pub(crate) sealed: Option<Bytes>,
     pub(crate) revision: Revision,
     /// The revision that created the key, also for a deletion.
     pub(crate) created: Revision,
@@ -39,9 +41,15 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
+    /// What is written to disk.
+    pub(crate) fn written(&self) -> &Bytes {
+        self.sealed.as_ref().unwrap_or(&self.value)
+    }
+
     /// About what it takes in memory and on disk.
     pub(crate) fn weight(&self) -> u64 {
-        (self.collection.name.len() + self.name.len() + self.value.len() + 128) as u64
+        let sealed = self.sealed.as_ref().map_or(0, Bytes::len);
+        (self.collection.name.len() + self.name.len() + self.value.len() + sealed + 128) as u64
     }
 }
 

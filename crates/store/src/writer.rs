@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) name: Arc<str>,
     pub(crate) expect: Expect,
     pub(crate) change: Change,
+    /// What is written instead of the change's value.
+    pub(crate) sealed: Option<Bytes>,
 }
 
 impl Request {
@@ -124,6 +126,7 @@ impl Writer {
             name,
             expect,
             change,
+            sealed,
         } = request;
         let key = (collection.name.clone(), name);
         let current = self.current(group, &collection, &key);
@@ -155,6 +158,7 @@ impl Writer {
                 .as_ref()
                 .map_or(key.1, |current| current.name.clone()),
             value,
+            sealed,
             revision,
             created: current.as_ref().map_or(revision, |current| current.created),
             replaces: current
@@ -287,6 +291,7 @@ impl Writer {
             name: name.clone(),
             expect: Expect::At(*revision),
             change: Change::Delete,
+            sealed: None,
         })
         .collect()
     }

@@ -13,5 +13,6 @@ mod contract;
 mod crash;
 mod directory;
 mod model;
+mod seal;
 mod simulated;
 mod support;

@@ -9,6 +9,7 @@ use windlass_store::{
     Change, Error, Event, Expect, FalseClock, Options, Range, Record, Revision, Store, Watch,
 };
 
+use crate::seal::Mirror;
 use crate::simulated::Disk;
 
 pub(crate) const START_MILLIS: u64 = 1_700_000_000_000;
@@ -64,9 +65,15 @@ pub(crate) fn try_open(disk: &Disk, options: Options) -> Result<Store, windlass_
     Store::open_with(disk.files(), Path::new("/data"), options)
 }
 
-/// Runs a check on each engine: in memory, on disk, and on disk with nothing old in memory.
+/// Runs a check on each engine: in memory, on disk, on disk with nothing old in memory, and the same
+/// with values that are sealed.
 pub(crate) fn on_each_engine<F: Future<Output = ()>>(check: impl Fn(Store, Arc<FalseClock>) -> F) {
-    for engine in ["memory", "disk", "disk without old versions in memory"] {
+    for engine in [
+        "memory",
+        "disk",
+        "disk without old versions in memory",
+        "disk with sealed values",
+    ] {
         println!("engine: {engine}");
         let clock = clock();
         let mut options = options(&clock);
@@ -74,6 +81,9 @@ pub(crate) fn on_each_engine<F: Future<Output = ()>>(check: impl Fn(Store, Arc<F
             "memory" => Store::memory(options),
             "disk" => open(&Disk::new(), options),
             _ => {
+                if engine.contains("sealed") {
+                    options.seal = Some(Arc::new(Mirror(1)));
+                }
                 options.history_memory_bytes = 0;
                 open(&Disk::new(), options)
             }

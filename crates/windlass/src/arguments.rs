@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Make a kubeconfig for a user.
     Kubeconfig(Kubeconfig),
+    /// Print a configuration with a new key that encrypts resources on disk.
+    EncryptionConfig(EncryptionConfig),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -227,6 +229,13 @@ pub(crate) struct Serve {
     #[arg(long, env = "WINDLASS_AUDIT_WEBHOOK_BATCH_MAX_WAIT", default_value = "30s",
           value_parser = duration, value_name = "DURATION")]
     pub audit_webhook_batch_max_wait: Duration,
+    /// Which resources are encrypted on disk, and with which keys.
+    ///
+    /// An EncryptionConfiguration of apiserver.config.k8s.io/v1 with the providers aesgcm, aescbc,
+    /// secretbox and identity; `windlass encryption-config` makes one. What was written before is
+    /// encrypted as soon as it is written again.
+    #[arg(long, env = "WINDLASS_ENCRYPTION_PROVIDER_CONFIG", value_name = "FILE")]
+    pub encryption_provider_config: Option<PathBuf>,
     /// How much to log: off, error, warn, info, debug or trace.
     #[arg(
         long,
@@ -361,6 +370,38 @@ pub(crate) struct Kubeconfig {
         value_name = "DIR"
     )]
     pub data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EncryptionConfig {
+    /// The resources to encrypt, such as secrets, configmaps or *.apps.
+    #[arg(
+        long,
+        env = "WINDLASS_RESOURCES",
+        default_value = "secrets",
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
+    pub resources: Vec<String>,
+    /// The cipher: aesgcm, secretbox or aescbc.
+    #[arg(long, env = "WINDLASS_PROVIDER", default_value = "secretbox", value_parser = provider,
+          value_name = "NAME")]
+    pub provider: resources::encryption::Kind,
+    /// The name of the key; choose another for the key that replaces it.
+    #[arg(
+        long,
+        env = "WINDLASS_KEY_NAME",
+        default_value = "key1",
+        value_name = "NAME"
+    )]
+    pub key_name: String,
+}
+
+fn provider(text: &str) -> Result<resources::encryption::Kind, String> {
+    use resources::encryption::Kind;
+    let kinds = [Kind::AesGcm, Kind::Secretbox, Kind::AesCbc];
+    let kind = kinds.into_iter().find(|kind| kind.name() == text);
+    kind.ok_or_else(|| format!("there is no provider {text}; known are aesgcm, secretbox, aescbc"))
 }
 
 fn controller(text: &str) -> Result<String, String> {

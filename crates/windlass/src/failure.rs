@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Plugins(#[from] resources::admission::ChainError),
     #[error("{0}")]
+    Encryption(#[from] resources::encryption::ConfigError),
+    #[error("{0}")]
     Audit(#[from] server::audit::Error),
     #[error("an audit log or webhook is named, but no policy")]
     NoAuditPolicy,
@@ -79,6 +81,10 @@ impl Failure {
             Failure::Open(store::OpenError::Locked { .. }) => {
                 Some("stop it first, or choose another directory with --data".to_owned())
             }
+            Failure::Open(store::OpenError::Sealed { .. }) => Some(
+                "name the configuration that holds its key with --encryption-provider-config"
+                    .to_owned(),
+            ),
             Failure::Open(store::OpenError::Corrupt { hint, .. }) => {
                 Some(format!("{hint} with `windlass restore FILE --data DIR`"))
             }

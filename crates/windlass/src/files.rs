@@ -1,8 +1,9 @@
 //! `backup`, `restore` and `check`: what an operator does to data at rest.
 
+use resources::encryption::Encryption;
 use store::Store;
 
-use crate::arguments::{Backup, Check, Restore};
+use crate::arguments::{Backup, Check, EncryptionConfig, Restore};
 use crate::control;
 use crate::failure::Failure;
 
@@ -52,4 +53,10 @@ pub(crate) fn check(options: &Check) -> Result<(), Failure> {
 #[expect(clippy::print_stdout, reason = "the answer of the command")]
 fn say(text: &str) {
     println!("{text}");
+}
+
+/// Prints a configuration with a new key.
+pub(crate) fn encryption_config(options: &EncryptionConfig) {
+    let text = Encryption::generate(options.provider, &options.key_name, &options.resources);
+    say(text.trim_end());
 }

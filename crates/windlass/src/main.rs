@@ -28,6 +28,10 @@ fn main() -> ExitCode {
         Command::Restore(options) => files::restore(&options),
         Command::Check(options) => files::check(&options),
         Command::Kubeconfig(options) => users::kubeconfig(&options),
+        Command::EncryptionConfig(options) => {
+            files::encryption_config(&options);
+            Ok(())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

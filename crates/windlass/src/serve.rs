@@ -9,6 +9,7 @@ use std::sync::Arc;
 use auth::Issuer;
 use resources::Resources;
 use resources::admission::Chain;
+use resources::encryption::Encryption;
 use server::audit::{Audit, Policy};
 use server::{ProxyIdentity, Server};
 use store::{Store, SystemClock};
@@ -51,6 +52,7 @@ async fn run(options: Serve) -> Result<(), Failure> {
         store::Options {
             history: options.history,
             history_bytes: options.history_bytes,
+            seal: Some(make_seal(&options)?),
             ..store::Options::default()
         },
     )?;
@@ -141,6 +143,15 @@ fn read_given(path: &Path) -> Result<Vec<u8>, Failure> {
         path: path.to_owned(),
         detail: error.to_string(),
     })
+}
+
+/// What stands between records and files: without a configuration nothing is encrypted, and what
+/// is encrypted is refused.
+fn make_seal(options: &Serve) -> Result<Arc<Encryption>, Failure> {
+    match &options.encryption_provider_config {
+        Some(path) => Ok(Encryption::parse(&read_given(path)?)?),
+        None => Ok(Encryption::none()),
+    }
 }
 
 /// What records requests; nothing without a policy.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
+mod encryption;
 mod identity;
 mod issuer;
 mod limits;

@@ -10,6 +10,7 @@ use super::codec::{self, Stored, u32_at, u64_at};
 use super::database::{self, KEYS, LOG, MARKS, State, guard, key_value};
 use super::failure::OpenError;
 use super::files::{DataFile, Files, Presence};
+use super::sealer::Sealer;
 use super::{random, take_directory, wal};
 use crate::index::Slice;
 use crate::record::Revision;
@@ -35,6 +36,7 @@ pub struct BackupReport {
 pub(crate) fn backup(
     files: &dyn Files,
     view: &View,
+    sealer: &Sealer,
     path: &Path,
 ) -> Result<BackupReport, OpenError> {
     if files.open(path, Presence::Existing).is_ok() {
@@ -43,7 +45,7 @@ pub(crate) fn backup(
         });
     }
     let partial = partial_path(path);
-    let written = write(files, view, &partial)?;
+    let written = write(files, view, sealer, &partial)?;
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -61,7 +63,12 @@ fn partial_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn write(files: &dyn Files, view: &View, path: &Path) -> Result<BackupReport, OpenError> {
+fn write(
+    files: &dyn Files,
+    view: &View,
+    sealer: &Sealer,
+    path: &Path,
+) -> Result<BackupReport, OpenError> {
     let (revision, slices) = view.snapshot();
     let records: u64 = slices
         .iter()
@@ -80,7 +87,7 @@ fn write(files: &dyn Files, view: &View, path: &Path) -> Result<BackupReport, Op
     };
     out.buffer.extend_from_slice(&header(revision, records));
     for (collection, slice) in &slices {
-        write_collection(&mut out, collection, slice, revision).map_err(put)?;
+        write_collection(&mut out, sealer, (collection, slice), revision).map_err(put)?;
     }
     out.flush().and_then(|()| file.sync()).map_err(put)?;
     Ok(BackupReport {
@@ -103,15 +110,16 @@ fn header(revision: Revision, records: u64) -> [u8; HEADER_BYTES] {
 
 fn write_collection(
     out: &mut Output<'_>,
-    collection: &str,
-    slice: &Slice,
+    sealer: &Sealer,
+    (collection, slice): (&str, &Slice),
     at: Revision,
 ) -> io::Result<()> {
     for (name, version) in slice.versions(at) {
+        let sealed = sealer.seal(collection, name, &version.value);
         let record = Stored {
             collection,
             name,
-            value: &version.value,
+            value: sealed.as_ref().unwrap_or(&version.value),
             revision: version.revision,
             created: version.created,
             replaces: Revision(0),

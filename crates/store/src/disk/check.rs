@@ -10,6 +10,7 @@ use super::codec;
 use super::database::{self, KEYS, LOG, failure, guard, parse_key_value};
 use super::failure::OpenError;
 use super::files::Files;
+use super::sealer::Sealer;
 use super::{load, replay, take_directory};
 use crate::record::Revision;
 
@@ -85,8 +86,9 @@ pub(crate) fn check(files: &Arc<dyn Files>, directory: &Path) -> Result<CheckRep
     report.revision = state.revision;
     report.compacted = state.compacted;
     report.versions = state.digest.versions;
-    let checkpoint = Checkpoint::new(files.clone(), directory, opened);
-    match checkpoint.read(|transaction, state| load::load(transaction, &state, &path)) {
+    let sealer = Sealer::default();
+    let checkpoint = Checkpoint::new(files.clone(), directory, opened, sealer.clone());
+    match checkpoint.read(|transaction, state| load::load(transaction, &state, &path, &sealer)) {
         Ok(loaded) => report.records = loaded.iter().map(|one| one.keys.len() as u64).sum(),
         Err(error) => report.note(error)?,
     }

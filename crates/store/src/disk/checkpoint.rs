@@ -13,6 +13,7 @@ use super::codec;
 use super::database::{self, KEYS, LOG, MARKS, Opened, State, failure, guard, key_value};
 use super::failure::OpenError;
 use super::files::Files;
+use super::sealer::Sealer;
 use crate::record::Revision;
 use crate::view::Commit;
 
@@ -29,10 +30,16 @@ pub(crate) struct Checkpoint {
     state: Mutex<State>,
     /// A sync failed, so the file may hold what the disk does not.
     needs_rewrite: AtomicBool,
+    sealer: Sealer,
 }
 
 impl Checkpoint {
-    pub(crate) fn new(files: Arc<dyn Files>, directory: &Path, opened: Opened) -> Checkpoint {
+    pub(crate) fn new(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        opened: Opened,
+        sealer: Sealer,
+    ) -> Checkpoint {
         Checkpoint {
             files,
             directory: directory.to_path_buf(),
@@ -40,11 +47,17 @@ impl Checkpoint {
             state: Mutex::new(opened.state),
             opened: RwLock::new(Some(opened)),
             needs_rewrite: AtomicBool::new(false),
+            sealer,
         }
     }
 
     pub(crate) fn state(&self) -> State {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands between values and files.
+    pub(crate) fn sealer(&self) -> &Sealer {
+        &self.sealer
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -34,12 +34,14 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// The commit that was written.
-    pub(crate) fn commit(&self, collection: Arc<Collection>) -> Commit {
+    /// The commit that was written; `value` is what its written form stands for.
+    pub(crate) fn commit(&self, collection: Arc<Collection>, value: Bytes) -> Commit {
+        let sealed = (*value != *self.value).then(|| Bytes::copy_from_slice(self.value));
         Commit {
             collection,
             name: self.name.into(),
-            value: Bytes::copy_from_slice(self.value),
+            value,
+            sealed,
             revision: self.revision,
             created: self.created,
             replaces: self.replaces,
@@ -53,7 +55,7 @@ impl Stored<'_> {
 
 /// How many bytes a commit takes.
 pub(crate) fn encoded_len(commit: &Commit) -> usize {
-    HEADER_BYTES + commit.collection.name.len() + commit.name.len() + commit.value.len()
+    HEADER_BYTES + commit.collection.name.len() + commit.name.len() + commit.written().len()
 }
 
 /// Appends a commit and returns its checksum.
@@ -62,7 +64,7 @@ pub(crate) fn encode(commit: &Commit, out: &mut Vec<u8>) -> u32 {
         &Stored {
             collection: &commit.collection.name,
             name: &commit.name,
-            value: &commit.value,
+            value: commit.written(),
             revision: commit.revision,
             created: commit.created,
             replaces: commit.replaces,

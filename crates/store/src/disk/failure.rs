@@ -46,6 +46,16 @@ pub enum OpenError {
         /// What to do.
         hint: String,
     },
+    /// A record is whole, but what it stands for cannot be had.
+    #[error("the record {collection}{name} cannot be read: {detail}")]
+    Sealed {
+        /// The collection.
+        collection: String,
+        /// The name inside it.
+        name: String,
+        /// Why not.
+        detail: String,
+    },
     /// The files were written by a version that this one cannot read.
     #[error(
         "{file} has format {found}, this version reads {expected}; use the version that wrote it"
@@ -105,6 +115,15 @@ impl OpenError {
         match self {
             OpenError::NoSpace { path } => Error::NoSpace { path },
             OpenError::Corrupt { file, detail, .. } => Error::Corrupt { path: file, detail },
+            OpenError::Sealed {
+                collection,
+                name,
+                detail,
+            } => Error::Sealed {
+                collection,
+                name,
+                detail,
+            },
             OpenError::NotWritable { path, source } | OpenError::Io { path, source, .. } => {
                 Error::Unavailable {
                     path,

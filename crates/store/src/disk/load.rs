@@ -14,6 +14,7 @@ use super::codec;
 use super::database::{Digest, KEYS, LOG, State, failure, parse_key_value};
 use super::failure::OpenError;
 use super::past::damaged;
+use super::sealer::Sealer;
 use crate::index::Version;
 use crate::record::Revision;
 
@@ -34,6 +35,7 @@ pub(crate) fn load(
     transaction: &redb::ReadTransaction,
     state: &State,
     path: &Path,
+    sealer: &Sealer,
 ) -> Result<Vec<LoadedCollection>, OpenError> {
     let mut collections = Vec::new();
     let limit = state.digest.versions;
@@ -69,7 +71,7 @@ pub(crate) fn load(
         Walk::Search
     };
     for collection in &mut collections {
-        load_values(&log, collection, how, path)?;
+        load_values(&log, collection, how, (path, sealer))?;
     }
     Ok(collections)
 }
@@ -151,12 +153,12 @@ fn load_values(
     log: &Log,
     collection: &mut LoadedCollection,
     how: Walk,
-    path: &Path,
+    from: (&Path, &Sealer),
 ) -> Result<(), OpenError> {
     let name = collection.name.clone();
     let mut order: Vec<&mut (Arc<str>, Version)> = collection.keys.iter_mut().collect();
     order.sort_unstable_by_key(|(_, version)| version.revision);
-    load_part(log, &name, &mut order, how, path)
+    load_part(log, &name, &mut order, how, from)
 }
 
 fn load_part(
@@ -164,7 +166,7 @@ fn load_part(
     collection: &str,
     keys: &mut [&mut (Arc<str>, Version)],
     how: Walk,
-    path: &Path,
+    (path, sealer): (&Path, &Sealer),
 ) -> Result<(), OpenError> {
     let fail = |error: redb::StorageError| failure(path, error.into());
     let missing = |revision| damaged(path, collection, revision, "it is missing");
@@ -182,14 +184,17 @@ fn load_part(
         let Some(entries) = &mut entries else {
             let bytes = log.get((collection, revision.0)).map_err(fail)?;
             let bytes = bytes.ok_or_else(|| missing(revision))?;
-            fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+            let written = fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+            version.value = sealer.open(collection, name, written)?;
             continue;
         };
         loop {
             let entry = entries.next().ok_or_else(|| missing(revision))?;
             let (key, bytes) = entry.map_err(fail)?;
             if key.value().1 == revision.0 {
-                fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+                let written =
+                    fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
+                version.value = sealer.open(collection, name, written)?;
                 break;
             }
         }
@@ -197,13 +202,14 @@ fn load_part(
     Ok(())
 }
 
-/// Completes a version from its record, which has to be the one that belongs there.
-fn fill_version(
+/// Completes a version from its record, which has to be the one that belongs there, and gives back
+/// what was written for its value.
+fn fill_version<'b>(
     version: &mut Version,
-    bytes: &[u8],
+    bytes: &'b [u8],
     collection: &str,
     name: &str,
-) -> Result<(), String> {
+) -> Result<&'b [u8], String> {
     let (stored, _) = codec::decode(bytes)?;
     let place = (
         stored.collection,
@@ -214,8 +220,7 @@ fn fill_version(
     if place != (collection, name, version.revision, false) || stored.created == Revision(0) {
         return Err("another record is in its place".into());
     }
-    version.value = Bytes::copy_from_slice(stored.value);
     version.created = stored.created;
     version.expires_millis = stored.expires_millis;
-    Ok(())
+    Ok(stored.value)
 }

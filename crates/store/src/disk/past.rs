@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use redb::ReadOnlyTable;
 
 use super::checkpoint::Checkpoint;
 use super::codec::{self, Stored};
 use super::database::{KEYS, LOG, failure, parse_key_value};
 use super::failure::OpenError;
+use super::sealer::Sealer;
 use crate::record::{Error, Event, Page, Record, Revision};
 
 /// A batch of events from disk ends when it holds this much.
@@ -55,7 +55,8 @@ pub(crate) fn get(
             return Ok(Ok(None));
         };
         let log = open_log(transaction, path)?;
-        version(&log, path, collection, name, Revision(revision)).map(|record| Ok(Some(record)))
+        let from = (path, checkpoint.sealer());
+        version(&log, from, collection, name, Revision(revision)).map(|record| Ok(Some(record)))
     });
     answer(found, at)
 }
@@ -74,9 +75,10 @@ pub(crate) fn range(
         let (visible, remaining) =
             visible_keys(transaction, collection, range).map_err(|error| failure(path, error))?;
         let log = open_log(transaction, path)?;
+        let from = (path, checkpoint.sealer());
         let records = visible
             .iter()
-            .map(|(name, revision)| version(&log, path, collection, name, *revision))
+            .map(|(name, revision)| version(&log, from, collection, name, *revision))
             .collect::<Result<Vec<Record>, OpenError>>()?;
         Ok(Ok(Page {
             records,
@@ -163,7 +165,7 @@ pub(crate) fn events(
                     "the commit after it is missing",
                 ));
             }
-            let event = event(&log, path, collection, &stored)?;
+            let event = event(&log, (path, checkpoint.sealer()), collection, &stored)?;
             last = stored.revision;
             bytes += event.record.value.len();
             bytes += event
@@ -186,23 +188,23 @@ pub(crate) fn events(
 
 fn event(
     log: &Log,
-    path: &Path,
+    from: (&Path, &Sealer),
     collection: &str,
     stored: &Stored<'_>,
 ) -> Result<Event, OpenError> {
     let name: Arc<str> = stored.name.into();
     let previous = if stored.replaces > Revision(0) {
-        let mut previous = version(log, path, collection, &name, stored.replaces)?;
+        let mut previous = version(log, from, collection, &name, stored.replaces)?;
         previous.name = name.clone();
         Some(previous)
     } else {
         None
     };
     let last = previous.as_ref().filter(|_| stored.deleted);
-    let value = last.map_or_else(
-        || Bytes::copy_from_slice(stored.value),
-        |last| last.value.clone(),
-    );
+    let value = match last {
+        Some(last) => last.value.clone(),
+        None => from.1.open_past(collection, &name, stored.value)?.0,
+    };
     let record = Record {
         name,
         value,
@@ -220,7 +222,7 @@ fn event(
 /// One version, which has to be there and has to be the right one.
 fn version(
     log: &Log,
-    path: &Path,
+    (path, sealer): (&Path, &Sealer),
     collection: &str,
     name: &str,
     revision: Revision,
@@ -241,7 +243,7 @@ fn version(
     }
     Ok(Record {
         name: name.into(),
-        value: Bytes::copy_from_slice(stored.value),
+        value: sealer.open_past(collection, name, stored.value)?.0,
         created: stored.created,
         revision,
     })
