@@ -78,7 +78,7 @@ pub struct Bindings<'v> {
 }
 
 /// Fields that are computed when they are read, such as the variables of a policy.
-pub trait Lazy: std::fmt::Debug {
+pub trait Lazy: std::fmt::Debug + Sync {
     /// The value of a field, or none if there is no such field. Called each time it is read.
     fn field(&self, name: &str) -> Option<Result<Value<'_>, Error>>;
 }

@@ -89,6 +89,11 @@ impl<'v> List<'v> {
     }
 
     /// The elements in order.
+    /// The items, each read as it is looked at.
+    pub fn items(&self) -> impl Iterator<Item = Result<Value<'v>, crate::Error>> {
+        self.iter().map(|item| item.map_err(crate::Error::from))
+    }
+
     pub(crate) fn iter(&self) -> Iter<'v> {
         Iter {
             open: vec![self.clone()],
