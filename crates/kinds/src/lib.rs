@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod convert;
 pub mod custom;
 mod defaults;
+pub mod expressions;
 mod generation;
 pub mod groups;
 mod json_path;

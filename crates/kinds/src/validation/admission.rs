@@ -1,10 +1,11 @@
 //! Admission webhooks and admission policies.
 //!
-//! Expressions are compiled where they are evaluated; here they only have to be there.
+//! Expressions are compiled as they will be when they are evaluated; the program is dropped.
 
 mod policy;
 pub(crate) mod webhook;
 
+use cel::Program;
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
@@ -15,6 +16,7 @@ pub(crate) use policy::{
 use super::check::{self, Errors, Report};
 use super::meta;
 use super::read::{Read, maps, texts};
+use crate::expressions::{Compiler, Gives, Names};
 
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
@@ -127,8 +129,13 @@ fn webhook_entry(hook: &Map, rules: &Strictness, path: &Path<'_>, errors: &mut E
     }
     let config = hook.object_or_empty("clientConfig");
     webhook::client_config(config, &path.field("clientConfig"), errors);
+    let names = Names {
+        params: false,
+        authorizer: true,
+    };
     match_conditions(
         hook.list("matchConditions"),
+        names,
         &path.field("matchConditions"),
         errors,
     );
@@ -222,14 +229,26 @@ fn resources(rule: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn match_conditions(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
+/// Reports an expression that cannot be compiled.
+fn refuse(text: &str, compiled: Result<Program, String>, path: &Path<'_>, errors: &mut Errors) {
+    if let Err(detail) = compiled {
+        errors.invalid(path, text, detail);
+    }
+}
+
+fn match_conditions(list: &[Value], names: Names, path: &Path<'_>, errors: &mut Errors) {
     if list.len() > CONDITIONS_MAX {
         errors.push(FieldError::too_many(path, list.len(), CONDITIONS_MAX));
     }
     for (index, condition) in maps(list) {
         let path = path.index(index);
-        if condition.text("expression").trim().is_empty() {
-            errors.required(&path.field("expression"), "");
+        let expression = condition.text("expression").trim();
+        let at = path.field("expression");
+        if expression.is_empty() {
+            errors.required(&at, "");
+        } else {
+            let compiled = Compiler::plain().compile(expression, Gives::Bool, names);
+            refuse(expression, compiled, &at, errors);
         }
         let name = condition.text("name");
         if name.is_empty() {

@@ -4,7 +4,8 @@ use object::field::{FieldError, Path};
 use object::{Map, Value, group, names};
 
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES};
-use super::{match_conditions, operation_rule};
+use super::{match_conditions, operation_rule, refuse};
+use crate::expressions::{Compiler, Gives, Names};
 use crate::validation::check::{self, Errors, Report};
 use crate::validation::read::{Read, maps, texts};
 use crate::validation::{conditions, meta};
@@ -57,7 +58,14 @@ pub(crate) fn validating_policy(
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
-    common(spec, old, &path, &mut errors);
+    // Without variables, not even the word is known.
+    let mut compiler = if spec.list("variables").is_empty() {
+        Compiler::plain()
+    } else {
+        Compiler::with_variables()
+    };
+    common(spec, old, &mut compiler, &path, &mut errors);
+    let compiler = Expressions::new(spec, &compiler);
     let validations = spec.list("validations");
     let annotations = spec.list("auditAnnotations");
     if validations.is_empty() && annotations.is_empty() {
@@ -67,15 +75,58 @@ pub(crate) fn validating_policy(
     }
     let at = path.field("validations");
     for (index, validation) in maps(validations) {
-        check_validation(validation, &at.index(index), &mut errors);
+        check_validation(validation, &compiler, &at.index(index), &mut errors);
     }
     let name = new.object_or_empty("metadata").text("name");
-    audit_annotations(spec, name, &path.field("auditAnnotations"), &mut errors);
+    let at = path.field("auditAnnotations");
+    audit_annotations(spec, name, &compiler, &at, &mut errors);
     errors
 }
 
+/// Compiles the expressions of a policy whose variables are known.
+struct Expressions<'a> {
+    compiler: &'a Compiler,
+    names: Names,
+}
+
+impl Expressions<'_> {
+    fn new<'a>(spec: &Map, compiler: &'a Compiler) -> Expressions<'a> {
+        let names = names_of(spec);
+        Expressions { compiler, names }
+    }
+
+    fn check(
+        &self,
+        (text, compiled): (&str, &str),
+        gives: Gives,
+        path: &Path<'_>,
+        errors: &mut Errors,
+    ) {
+        // A message says what is wrong, not what somebody may do.
+        let names = Names {
+            authorizer: gives != Gives::Text,
+            ..self.names
+        };
+        let compiled = self.compiler.compile(compiled, gives, names);
+        refuse(text, compiled, path, errors);
+    }
+}
+
+fn names_of(spec: &Map) -> Names {
+    Names {
+        params: spec.object("paramKind").is_some(),
+        authorizer: true,
+    }
+}
+
 /// Checks what both sorts of policies share.
-fn common(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
+fn common(
+    spec: &Map,
+    old: Option<&Map>,
+    compiler: &mut Compiler,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     let policy = spec.text("failurePolicy");
     check::choice(
         policy,
@@ -105,6 +156,7 @@ fn common(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
     if !unchanged {
         match_conditions(
             spec.list("matchConditions"),
+            names_of(spec),
             &path.field("matchConditions"),
             errors,
         );
@@ -118,8 +170,13 @@ fn common(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
         } else if !is_identifier(name) {
             errors.invalid(&path.field("name"), name, "must be a valid CEL identifier");
         }
-        if variable.text("expression").trim().is_empty() {
-            errors.required(&path.field("expression"), "expression is not specified");
+        let expression = variable.text("expression");
+        let at = path.field("expression");
+        if expression.trim().is_empty() {
+            errors.required(&at, "expression is not specified");
+        } else {
+            let compiled = compiler.variable(name, expression, names_of(spec));
+            refuse(expression, compiled, &at, errors);
         }
     }
 }
@@ -186,14 +243,25 @@ fn match_resources(resources: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_validation(validation: &Map, path: &Path<'_>, errors: &mut Errors) {
-    if validation.text("expression").trim().is_empty() {
-        errors.required(&path.field("expression"), "expression is not specified");
+fn check_validation(
+    validation: &Map,
+    expressions: &Expressions<'_>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    let expression = validation.text("expression");
+    let at = path.field("expression");
+    if expression.trim().is_empty() {
+        errors.required(&at, "expression is not specified");
+    } else {
+        expressions.check((expression, expression), Gives::Bool, &at, errors);
     }
     let expression = validation.text("messageExpression");
-    if !expression.is_empty() && expression.trim().is_empty() {
-        let path = path.field("messageExpression");
-        errors.invalid(&path, expression, "must be non-empty if specified");
+    let at = path.field("messageExpression");
+    if !expression.trim().is_empty() {
+        expressions.check((expression, expression), Gives::Text, &at, errors);
+    } else if !expression.is_empty() {
+        errors.invalid(&at, expression, "must be non-empty if specified");
     }
     let message = validation.text("message");
     let trimmed = message.trim();
@@ -216,7 +284,13 @@ fn check_validation(validation: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn audit_annotations(spec: &Map, name: &str, path: &Path<'_>, errors: &mut Errors) {
+fn audit_annotations(
+    spec: &Map,
+    name: &str,
+    expressions: &Expressions<'_>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     let list = spec.list("auditAnnotations");
     if list.len() > AUDIT_ANNOTATIONS_MAX {
         let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
@@ -227,13 +301,16 @@ fn audit_annotations(spec: &Map, name: &str, path: &Path<'_>, errors: &mut Error
         let key = annotation.text("key");
         let full = format!("{name}/{key}");
         errors.each(&path.field("key"), &full, names::qualified_name(&full));
-        let expression = annotation.text("valueExpression").trim();
+        let text = annotation.text("valueExpression");
+        let expression = text.trim();
+        let at = path.field("valueExpression");
         if expression.is_empty() {
-            let detail = "valueExpression is not specified";
-            errors.required(&path.field("valueExpression"), detail);
+            errors.required(&at, "valueExpression is not specified");
         } else if expression.len() > AUDIT_EXPRESSION_BYTES_MAX {
             let detail = format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length");
-            errors.required(&path.field("valueExpression"), &detail);
+            errors.required(&at, &detail);
+        } else {
+            expressions.check((text, expression), Gives::TextOrNull, &at, errors);
         }
         if maps(&list[..index]).any(|(_, other)| other.text("key") == key) {
             errors.duplicate(&path.field("key"), key);
@@ -250,7 +327,9 @@ pub(crate) fn mutating_policy(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fiel
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
-    common(spec, old, &path, &mut errors);
+    let mut compiler = Compiler::with_variables();
+    common(spec, old, &mut compiler, &path, &mut errors);
+    let compiler = Expressions::new(spec, &compiler);
     let constraints = spec.object_or_empty("matchConstraints");
     mutating_operations(constraints, &path.field("matchConstraints"), &mut errors);
     let mutations = spec.list("mutations");
@@ -259,7 +338,7 @@ pub(crate) fn mutating_policy(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fiel
         errors.required(&at, "mutations must contain at least one item");
     }
     for (index, mutation) in maps(mutations) {
-        check_mutation(mutation, &at.index(index), &mut errors);
+        check_mutation(mutation, &compiler, &at.index(index), &mut errors);
     }
     let policy = spec.text("reinvocationPolicy");
     check::choice(
@@ -281,12 +360,17 @@ fn mutating_operations(resources: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_mutation(mutation: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn check_mutation(
+    mutation: &Map,
+    expressions: &Expressions<'_>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     let kind = mutation.text("patchType");
-    let (own, other) = match kind {
+    let (own, other, gives) = match kind {
         "" => return errors.required(&path.field("patchType"), ""),
-        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", Gives::Patch),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Gives::Object),
         _ => {
             let supported = ["ApplyConfiguration", "JSONPatch"];
             return errors.unsupported(&path.field("patchType"), kind, &supported);
@@ -297,10 +381,14 @@ fn check_mutation(mutation: &Map, path: &Path<'_>, errors: &mut Errors) {
             let detail = format!("must be specified when patchType is {kind}");
             errors.required(&path.field(own), &detail);
         }
-        Some(patch) if patch.text("expression").trim().is_empty() => {
-            errors.required(&path.field(own).field("expression"), "");
+        Some(patch) => {
+            let (at, text) = (path.field(own), patch.text("expression").trim());
+            if text.is_empty() {
+                errors.required(&at.field("expression"), "");
+            } else {
+                expressions.check((text, text), gives, &at.field("expression"), errors);
+            }
         }
-        Some(_) => {}
     }
     if mutation.has(other) {
         let detail = format!("must not be specified when patchType is {kind}");
