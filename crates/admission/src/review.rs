@@ -114,6 +114,21 @@ pub(crate) fn write_object(object: &Map, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
+/// A request as expressions see it.
+pub fn request_value(
+    request: &Attributes<'_>,
+    kind: &GroupVersionKind,
+    resource: &GroupVersionResource,
+) -> Value {
+    let head = request_head(request, kind, resource).into_iter();
+    let mut value: Map = head
+        .map(|(name, value)| (Text::from(name), value))
+        .collect();
+    value.insert("dryRun", Value::Bool(request.dry_run));
+    value.insert("options", request.options.clone());
+    Value::Object(value)
+}
+
 /// Everything about a request but its uid and its objects, in the order of upstream.
 pub(crate) fn request_head(
     request: &Attributes<'_>,
@@ -326,7 +341,7 @@ impl<'a> Response<'a> {
 /// The Status that a refusal is answered with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Denial {
-    /// The status code that the webhook chose.
+    /// The status code that the webhook chose; zero for the one that goes with the reason.
     pub code: i64,
     /// The machine-readable reason, if it gave one.
     pub reason: Text,

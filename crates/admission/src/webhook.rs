@@ -5,6 +5,7 @@ use std::time::Duration;
 use object::{Map, Text, Value};
 
 use crate::client::{CallError, Endpoint};
+use crate::expression::Conditions;
 use crate::matching::Criteria;
 use crate::review::Version;
 
@@ -61,6 +62,8 @@ pub struct Webhook {
     pub id: String,
     /// Which requests it is asked about.
     pub criteria: Criteria,
+    /// What must hold for it to be asked.
+    pub conditions: Conditions,
     /// Where it is.
     pub endpoint: Result<Endpoint, CallError>,
     /// What happens when it cannot be asked.
@@ -106,6 +109,7 @@ impl Webhook {
             name: name.into(),
             id: format!("{configuration}/{place}/{name}"),
             criteria: Criteria::of_webhook(webhook),
+            conditions: Conditions::of_webhook(webhook.get("matchConditions")),
             endpoint: Endpoint::of_client_config(
                 webhook.get("clientConfig").unwrap_or(&Value::Null),
             ),

@@ -5,9 +5,14 @@
 //! again if so. A change is thus in force for every request that begins after its answer.
 
 mod admit;
+mod answers;
 mod ask;
+mod changing;
 mod matter;
+mod merging;
 mod mutating;
+mod parameters;
+mod policies;
 mod services;
 mod validating;
 
@@ -16,8 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use admission::metrics::Metrics;
+use admission::policy::{Binding, MutatingPolicy, ValidatingPolicy};
 use admission::webhook::Webhook;
 use kinds::Catalogue;
+use object::Text;
 use store::{Pulse, Range, Revision, Store};
 
 use crate::Resources;
@@ -29,12 +36,20 @@ pub(crate) use matter::Matter;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 /// The collections of configurations, in the order of [`Set::configurations`].
-const RESOURCES: [&str; 2] = [
+const RESOURCES: [&str; 6] = [
     "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
 ];
 const MUTATING: usize = 0;
 const VALIDATING: usize = 1;
+const CHANGING_POLICIES: usize = 2;
+const CHANGING_BINDINGS: usize = 3;
+const POLICIES: usize = 4;
+const BINDINGS: usize = 5;
 
 /// What is configured, as far as it was read.
 pub(crate) struct Hooks {
@@ -57,13 +72,29 @@ pub(crate) struct Set {
     configurations: [BTreeMap<Arc<str>, Configuration>; RESOURCES.len()],
     mutating: Vec<Arc<Webhook>>,
     validating: Vec<Arc<Webhook>>,
+    changing_policies: Vec<Bound<MutatingPolicy>>,
+    policies: Vec<Bound<ValidatingPolicy>>,
+}
+
+/// A policy with its bindings, without which it is not in force.
+struct Bound<P> {
+    policy: Arc<P>,
+    bindings: Vec<Arc<Binding>>,
 }
 
 /// One configuration as it was at a revision.
 #[derive(Clone)]
 struct Configuration {
     revision: Revision,
-    webhooks: Vec<Arc<Webhook>>,
+    compiled: Compiled,
+}
+
+#[derive(Clone)]
+enum Compiled {
+    Webhooks(Vec<Arc<Webhook>>),
+    Changing(Arc<MutatingPolicy>),
+    Policy(Arc<ValidatingPolicy>),
+    Binding(Arc<Binding>),
 }
 
 impl Hooks {
@@ -128,7 +159,7 @@ impl Resources {
                 let known = known.filter(|known| known.revision == record.revision);
                 let configuration = match known {
                     Some(known) => known.clone(),
-                    None => Configuration::read(&record)?,
+                    None => Configuration::read(place, &record)?,
                 };
                 set.configurations[place].insert(record.name, configuration);
             }
@@ -152,40 +183,82 @@ impl Resources {
 }
 
 impl Configuration {
-    fn read(record: &store::Record) -> Result<Configuration, Error> {
+    fn read(place: usize, record: &store::Record) -> Result<Configuration, Error> {
         let tree = Stored::new(&record.value).and_then(|stored| stored.tree(Some(record.revision)));
         let tree = tree.map_err(|error| Error::Internal(error.to_string()))?;
-        let webhooks = Webhook::of_configuration(&tree);
+        let compiled = match place {
+            MUTATING | VALIDATING => {
+                let webhooks = Webhook::of_configuration(&tree);
+                Compiled::Webhooks(webhooks.into_iter().map(Arc::new).collect())
+            }
+            CHANGING_POLICIES => Compiled::Changing(Arc::new(MutatingPolicy::read(&tree))),
+            POLICIES => Compiled::Policy(Arc::new(ValidatingPolicy::read(&tree))),
+            _ => Compiled::Binding(Arc::new(Binding::read(&tree))),
+        };
         Ok(Configuration {
             revision: record.revision,
-            webhooks: webhooks.into_iter().map(Arc::new).collect(),
+            compiled,
         })
     }
 }
 
 impl Set {
-    /// Puts webhooks into the order in which they are asked: by configuration, then as listed.
+    /// Puts everything into the order in which it is asked: by name, then as listed.
     fn gather(&mut self) {
-        let webhooks = |place: usize| {
-            let configurations = self.configurations[place].values();
-            configurations
-                .flat_map(|it| it.webhooks.iter().cloned())
-                .collect()
-        };
-        (self.mutating, self.validating) = (webhooks(MUTATING), webhooks(VALIDATING));
+        self.mutating = self.webhooks(MUTATING);
+        self.validating = self.webhooks(VALIDATING);
+        self.changing_policies = self.bound(CHANGING_POLICIES, CHANGING_BINDINGS, |it| match it {
+            Compiled::Changing(policy) => Some((policy, &policy.policy.name)),
+            _ => None,
+        });
+        self.policies = self.bound(POLICIES, BINDINGS, |it| match it {
+            Compiled::Policy(policy) => Some((policy, &policy.policy.name)),
+            _ => None,
+        });
+    }
+
+    fn webhooks(&self, place: usize) -> Vec<Arc<Webhook>> {
+        let all = self.configurations[place].values();
+        let webhooks = all.flat_map(|configuration| match &configuration.compiled {
+            Compiled::Webhooks(webhooks) => webhooks.as_slice(),
+            _ => &[],
+        });
+        webhooks.cloned().collect()
+    }
+
+    /// The policies of a collection that bindings of another name.
+    fn bound<P>(
+        &self,
+        policies: usize,
+        bindings: usize,
+        read: impl Fn(&Compiled) -> Option<(&Arc<P>, &Text)>,
+    ) -> Vec<Bound<P>> {
+        let policies = self.configurations[policies].values();
+        let bound = policies.filter_map(|policy| {
+            let (policy, name) = read(&policy.compiled)?;
+            let all = self.configurations[bindings].values();
+            let bindings = all.filter_map(|binding| match &binding.compiled {
+                Compiled::Binding(binding) if binding.policy == *name => Some(Arc::clone(binding)),
+                _ => None,
+            });
+            let bindings: Vec<Arc<Binding>> = bindings.collect();
+            let policy = Arc::clone(policy);
+            (!bindings.is_empty()).then_some(Bound { policy, bindings })
+        });
+        bound.collect()
     }
 
     /// Whether anything may change objects.
     fn mutates(&self) -> bool {
-        !self.mutating.is_empty()
+        !self.mutating.is_empty() || !self.changing_policies.is_empty()
     }
 
     /// Whether anything may refuse objects that are valid.
     fn validates(&self) -> bool {
-        !self.validating.is_empty()
+        !self.validating.is_empty() || !self.policies.is_empty()
     }
 
     fn is_empty(&self) -> bool {
-        self.mutating.is_empty() && self.validating.is_empty()
+        !self.mutates() && !self.validates()
     }
 }

@@ -131,6 +131,19 @@ impl Warnings {
         }
     }
 
+    /// Notes something for the audit log beside what was noted under the same key.
+    pub(crate) fn annotate_more(&self, key: String, value: String) {
+        let mut notes = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        match notes.iter_mut().find(|(known, _)| *known == key) {
+            None => notes.push((key, value)),
+            Some((_, known)) if known.split(", ").any(|part| part == value) => {}
+            Some((_, known)) => {
+                known.push_str(", ");
+                known.push_str(&value);
+            }
+        }
+    }
+
     /// What admission notes for the audit log, as annotations of the event.
     pub fn annotations(&self) -> Vec<(String, String)> {
         self.1

@@ -61,8 +61,16 @@ impl Failure {
         self
     }
 
-    /// The refusal of a webhook, under the code that it chose.
-    fn denied(denial: Denial) -> Failure {
+    /// The refusal of a webhook or a policy, under the code that it chose.
+    fn denied(mut denial: Denial) -> Failure {
+        if denial.code == 0 {
+            denial.code = match denial.reason.as_str() {
+                "Unauthorized" => 401,
+                "Forbidden" => 403,
+                "RequestEntityTooLarge" => 413,
+                _ => 422,
+            };
+        }
         let code = u16::try_from(denial.code).ok();
         let code = code.filter(|code| (400..=999).contains(code));
         Failure {

@@ -74,7 +74,7 @@ impl Resources {
         old: Option<&Map>,
     ) -> Result<(), Error> {
         let mut rounds = Rounds::default();
-        self.ask_mutating(set, matter, &mut rounds).await?;
+        self.one_round(set, matter, &mut rounds).await?;
         if !rounds.changed {
             return Ok(());
         }
@@ -86,7 +86,17 @@ impl Resources {
                 .mutate(self, matter.request, object, old)
                 .await?;
         }
-        self.ask_mutating(set, matter, &mut rounds).await
+        self.one_round(set, matter, &mut rounds).await
+    }
+
+    async fn one_round(
+        &self,
+        set: &Set,
+        matter: &mut Matter<'_>,
+        rounds: &mut Rounds,
+    ) -> Result<(), Error> {
+        self.change_by_policies(set, matter, rounds).await?;
+        self.ask_mutating(set, matter, rounds).await
     }
 
     /// Lets policies and webhooks look at a draft that is otherwise ready to be written.
@@ -109,6 +119,7 @@ impl Resources {
         if matter.is_exempt() {
             return Ok(());
         }
+        self.check_by_policies(set, matter).await?;
         self.ask_validating(set, matter).await
     }
 
@@ -180,10 +191,10 @@ impl Resources {
     /// Both passes at once, for what has nothing between them.
     async fn admit_whole(&self, set: &Set, matter: &mut Matter<'_>) -> Result<(), Error> {
         let mut rounds = Rounds::default();
-        self.ask_mutating(set, matter, &mut rounds).await?;
+        self.one_round(set, matter, &mut rounds).await?;
         if rounds.changed {
             rounds.again = true;
-            self.ask_mutating(set, matter, &mut rounds).await?;
+            self.one_round(set, matter, &mut rounds).await?;
         }
         self.check(set, matter).await
     }

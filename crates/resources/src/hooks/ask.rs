@@ -1,14 +1,17 @@
 //! Asking one webhook, and what its answer or its silence means for the request.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use admission::attributes::Attributes;
-use admission::client::Limits;
-use admission::matching::{Candidate, MatchError, Matched, Namespace};
+use admission::client::{CallError, Limits};
+use admission::expression::Held;
+use admission::matching::{Candidate, Criteria, MatchError, Matched, Namespace};
 use admission::metrics::Outcome;
 use admission::review::{self, Denial, ReadError, Shown, Verdict};
 use admission::webhook::{OnFailure, Role, Webhook};
 use bytes::Bytes;
+use kinds::Kind;
 use object::Map;
 use object::field::quote;
 use object::group::GroupVersionResource;
@@ -17,14 +20,15 @@ use tracing::warn;
 use super::matter::{Matter, kind_of};
 use crate::error::{Error, Subject};
 use crate::record::Stored;
-use crate::{Resources, ids};
+use crate::{Resources, ids, subject};
 
 /// No answer of an admission webhook is larger than this.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The form of the objects that a webhook asked for.
+/// The form of the objects that a webhook or a policy asked for.
+#[derive(Clone)]
 pub(super) struct Form {
-    pub(super) kind: std::sync::Arc<kinds::Kind>,
+    pub(super) kind: Arc<Kind>,
     pub(super) resource: GroupVersionResource,
 }
 
@@ -50,14 +54,14 @@ impl Resources {
         found.map_err(|error| Error::from_store(error, Subject::default))
     }
 
-    /// In which form a webhook wants to see the request, if it does.
+    /// In which form a request meets criteria, if it does.
     pub(super) fn form_for(
         &self,
-        webhook: &Webhook,
+        criteria: &Criteria,
         matter: &Matter<'_>,
         attributes: &Attributes<'_>,
         namespace: Option<&store::Record>,
-    ) -> Result<Option<Form>, Error> {
+    ) -> Result<Option<Form>, MatchError> {
         let stored = namespace.and_then(|record| Stored::new(&record.value).ok());
         let label = |key: &str| stored.as_ref().and_then(|stored| stored.label(key));
         let namespace = match (&stored, attributes.namespace) {
@@ -71,17 +75,50 @@ impl Resources {
             old: matter.old.as_ref(),
             namespace,
         };
-        let matched = webhook.criteria.matches(&candidate).map_err(match_error)?;
+        let matched = criteria.matches(&candidate)?;
         Ok(matched.map(|matched| match matched {
             Matched::AsSent => Form {
-                kind: std::sync::Arc::clone(&matter.kind),
+                kind: Arc::clone(&matter.kind),
                 resource: attributes.resource.clone(),
             },
             Matched::As(place) => Form {
-                kind: std::sync::Arc::clone(matter.equivalent_kind(place)),
+                kind: Arc::clone(matter.equivalent_kind(place)),
                 resource: matter.equivalents[place].clone(),
             },
         }))
+    }
+
+    /// Whether a webhook is to be asked, and in which form.
+    pub(super) async fn concerns(
+        &self,
+        webhook: &Webhook,
+        matter: &Matter<'_>,
+        attributes: &Attributes<'_>,
+        namespace: Option<&store::Record>,
+    ) -> Result<Option<Form>, Error> {
+        let form = self.form_for(&webhook.criteria, matter, attributes, namespace);
+        let Some(form) = form.map_err(match_error)? else {
+            return Ok(None);
+        };
+        if webhook.conditions.is_empty() {
+            return Ok(Some(form));
+        }
+        let seen = self.seen(matter, attributes, &form, None).await?;
+        let held = self
+            .answering(matter.request.user, |authorizer| {
+                let inputs = seen.inputs(None, authorizer);
+                webhook.conditions.hold(&inputs, webhook.on_failure)
+            })
+            .await;
+        match held {
+            Held::Yes => Ok(Some(form)),
+            Held::No => Ok(None),
+            Held::Unknown(detail) => Err(Error::Forbidden {
+                subject: subject(matter.request.kind, attributes.name),
+                detail,
+                causes: Vec::new(),
+            }),
+        }
     }
 
     /// Asks a webhook about objects in the form that it wants.
@@ -169,9 +206,9 @@ impl Resources {
 }
 
 /// A configuration that cannot be used has not been called at all.
-fn call_text(error: &admission::client::CallError) -> String {
+fn call_text(error: &CallError) -> String {
     match error {
-        admission::client::CallError::Setup(_) => error.to_string(),
+        CallError::Setup(_) => error.to_string(),
         _ => format!("failed to call webhook: {error}"),
     }
 }

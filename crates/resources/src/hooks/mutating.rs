@@ -30,6 +30,7 @@ pub(super) struct Rounds {
     pub(super) again: bool,
     /// Whether anything changed the object, so that a second round is due.
     pub(super) changed: bool,
+    pub(super) policies: Reinvocation,
     pub(super) webhooks: Reinvocation,
 }
 
@@ -84,7 +85,9 @@ impl Resources {
         for (place, webhook) in set.mutating.iter().enumerate() {
             let form = {
                 let attributes = matter.attributes();
-                self.form_for(webhook, matter, &attributes, namespace.as_ref())?
+                let namespace = namespace.as_ref();
+                self.concerns(webhook, matter, &attributes, namespace)
+                    .await?
             };
             let Some(form) = form else {
                 continue;

@@ -22,7 +22,10 @@ impl Resources {
         let attributes = matter.attributes();
         let mut concerned: Vec<(&Arc<Webhook>, Form)> = Vec::new();
         for webhook in &set.validating {
-            let form = self.form_for(webhook, matter, &attributes, namespace.as_ref())?;
+            let namespace = namespace.as_ref();
+            let form = self
+                .concerns(webhook, matter, &attributes, namespace)
+                .await?;
             concerned.extend(form.map(|form| (webhook, form)));
         }
         let mut asking: FuturesUnordered<_> = concerned
