@@ -296,11 +296,19 @@ impl Kind {
         Ok((self.print(object), unknown))
     }
 
-    /// Gives an object that was stored, perhaps in another version or under an older schema, the
-    /// form of this kind.
+    /// Gives an object that was stored in this version, perhaps under an older schema, the form
+    /// that the version has today.
     pub fn read_stored(&self, object: &mut Map) {
         if let Some(custom) = &self.custom {
             custom.read_stored(object);
+        }
+    }
+
+    /// Gives an object that was converted to this version its form. Nothing is filled in: that was
+    /// done in the version that it came from.
+    pub fn read_converted(&self, object: &mut Map) {
+        if let Some(custom) = &self.custom {
+            custom.read_converted(object);
         }
     }
 

@@ -56,16 +56,22 @@ impl Resources {
             return Ok(());
         }
         let places: Vec<usize> = stale.iter().map(|(place, ..)| *place).collect();
+        let catalogue = self.catalogue();
+        let forms: Vec<&Arc<Kind>> = catalogue.forms(&kind.collection).collect();
         let objects = stale.into_iter().map(|(_, version, mut tree)| {
             tree.insert("kind", Value::String(kind.kind.clone()));
             let api_version = format!("{}/{version}", kind.group);
             tree.insert("apiVersion", Value::from(api_version));
+            // What the schema of the stored version fills in is converted with the rest.
+            if let Some(stored) = forms.iter().find(|form| form.version == version) {
+                stored.read_stored(&mut tree);
+            }
             tree
         });
         let objects = self.convert_custom(kind, objects.collect()).await?;
         for (place, mut object) in places.into_iter().zip(objects) {
             meta_mut(&mut object).remove("managedFields");
-            kind.read_stored(&mut object);
+            kind.read_converted(&mut object);
             let record = &mut records[place];
             let stored = Stored::new(&record.value).map_err(|_| damaged(kind, record))?;
             record.value = record::encode(kind, &object, stored.managed_fields());

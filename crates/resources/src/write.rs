@@ -161,7 +161,7 @@ impl Resources {
     ) -> Result<Written, Error> {
         if request.kind.is_terminating() {
             return Err(Error::Forbidden {
-                subject: subject(request.kind, request.name),
+                subject: subject(request.kind, meta_text(&draft.object, "name")),
                 detail: "create not allowed while custom resource definition is terminating"
                     .to_owned(),
                 causes: Vec::new(),

@@ -356,9 +356,8 @@ fn resource_document(catalogue: &Catalogue, kind: &Kind) -> Value {
     if !kind.categories.is_empty() {
         document.insert("categories", texts(&kind.categories));
     }
-    if kind.verbs.iter().any(|verb| verb == "list")
-        && kind.verbs.iter().any(|verb| verb == "create")
-    {
+    let stored = |verb: &object::Text| verb == "create" || kind.is_custom();
+    if kind.verbs.iter().any(|verb| verb == "list") && kind.verbs.iter().any(stored) {
         let hash = storage_version_hash(catalogue, kind);
         document.insert("storageVersionHash", hash.into());
     }

@@ -31,9 +31,14 @@ impl Custom {
 
     /// Gives a stored object the form that this version has today.
     pub(crate) fn read_stored(&self, object: &mut Map) {
+        self.read_converted(object);
+        self.apply_defaults(object);
+    }
+
+    /// Gives an object that comes from another version the form of this one.
+    pub(crate) fn read_converted(&self, object: &mut Map) {
         // Nothing is refused that was stored, so there is no mistake to tell.
         let _ = self.coerce(object, Unknown::Drop, Malformed::Drop);
-        self.apply_defaults(object);
     }
 
     /// Fills what is absent.
