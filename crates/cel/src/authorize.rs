@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 /// Answers the questions of expressions.
-pub trait Authorize: Sync {
+pub trait Authorize: Send + Sync {
     /// Whether it is allowed.
     fn authorize(&self, question: &Question) -> Decision;
 }

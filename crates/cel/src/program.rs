@@ -78,7 +78,7 @@ pub struct Bindings<'v> {
 }
 
 /// Fields that are computed when they are read, such as the variables of a policy.
-pub trait Lazy: std::fmt::Debug + Sync {
+pub trait Lazy: std::fmt::Debug + Send + Sync {
     /// The value of a field, or none if there is no such field. Called each time it is read.
     fn field(&self, name: &str) -> Option<Result<Value<'_>, Error>>;
 }
@@ -222,5 +222,16 @@ impl Shape {
     /// A shape with names for its object types, ready to be shared.
     pub fn shared(self, name: &str) -> Arc<Shape> {
         Arc::new(self.named(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Program>();
     }
 }

@@ -4,7 +4,10 @@ extern crate windlass_cel as cel;
 
 mod compile;
 mod cost;
+mod data;
 mod expressions;
+mod hostile;
+mod limits;
 
 use cel::{Bindings, Budget, Environment, Value};
 

@@ -163,7 +163,11 @@ fn at_index<'v>(list: &List<'v>, key: &Value<'v>) -> Result<Option<Value<'v>>, F
         }
         other => return Err(bad_index(other)),
     };
+    let is_schema = matches!(list, List::Data(_, shape) if !shape.is_any());
     match index {
+        Some(index) if is_schema && !matches!(key, Value::Int(_)) && index < list.len() => {
+            Err(Fault::from(format!("unsupported index: {key}")))
+        }
         Some(index) => list.get(index),
         None => Ok(None),
     }

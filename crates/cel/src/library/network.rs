@@ -110,7 +110,12 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
         native: |arguments, _| {
             let (network, address) = match arguments {
                 [Value::Library(Library::Cidr(network)), Value::String(text)] => {
-                    (network, parse_ip(text)?)
+                    // Upstream forgets why the text is no address.
+                    let address = parse_ip(text);
+                    (
+                        network,
+                        address.map_err(|_| Fault::new("no such overload"))?,
+                    )
                 }
                 [
                     Value::Library(Library::Cidr(network)),
