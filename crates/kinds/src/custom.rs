@@ -14,10 +14,10 @@ mod rules;
 mod status;
 mod validate;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object::{Map, Text, Value};
-use schema::structural::Structural;
+use schema::structural::{Rules, Structural};
 
 pub use definition::{is_established, is_served, is_terminating, kinds};
 pub(crate) use status::mark_deleting;
@@ -53,8 +53,8 @@ pub struct Custom {
     selectable: Vec<Selectable>,
     /// Whether there are objects inside the object.
     has_embedded: bool,
-    /// Whether the schema has rules.
-    has_rules: bool,
+    /// The rules of the schema, compiled when they are first needed.
+    rules: Arc<OnceLock<Option<Rules>>>,
 }
 
 /// Where the numbers of a scale are, each as the names of fields from the root.
@@ -99,6 +99,12 @@ impl Custom {
     /// The names of the fields that field selectors may name, besides those of every kind.
     pub fn selectable(&self) -> impl Iterator<Item = &str> {
         self.selectable.iter().map(|field| field.name.as_str())
+    }
+
+    /// The rules of the schema, if it has any.
+    fn rules(&self) -> Option<&Rules> {
+        let rules = self.rules.get_or_init(|| Rules::compile(&self.schema));
+        rules.as_ref()
     }
 
     pub(crate) fn select(&self, object: &Map, field: &str) -> Text {

@@ -353,7 +353,7 @@ impl Kind {
     /// Advice about an object that is valid.
     pub fn warnings(&self, new: &Map, old: Option<&Map>) -> Vec<String> {
         match &self.custom {
-            Some(_) => Custom::warnings(new, old),
+            Some(custom) => custom.warnings(new, old),
             None => (self.rules.warnings)(new, old),
         }
     }

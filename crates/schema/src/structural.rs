@@ -13,6 +13,7 @@ mod formats;
 mod parse;
 mod pattern;
 mod prune;
+mod rules;
 mod unique;
 mod validate;
 
@@ -23,6 +24,7 @@ pub use fill::{fill_defaults, fill_value};
 pub use formats::is_unrecognized as has_unrecognized_format;
 pub use pattern::{Pattern, PatternError};
 pub use prune::{prune, prune_nulls, prune_value};
+pub use rules::{Rules, Verdict, check_definition};
 pub use unique::{check_unique, check_unique_value};
 pub use validate::{Correlated, go_float, validate, validate_object, validate_update};
 

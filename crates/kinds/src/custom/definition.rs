@@ -147,7 +147,7 @@ impl Shared<'_> {
             tag: tag(version),
             since: self.since,
             has_embedded: has_embedded(&schema),
-            has_rules: schema.has_validations(),
+            rules: Arc::default(),
             schema: Arc::new(schema),
             served: version.flag("served"),
             terminating: is_terminating(self.definition),

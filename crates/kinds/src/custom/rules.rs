@@ -37,22 +37,30 @@ impl Custom {
         }
     }
 
-    /// Advice about finalizers that are new.
-    pub(crate) fn warnings(new: &Map, old: Option<&Map>) -> Vec<String> {
-        let finalizers = |object: &'_ Map| -> Vec<String> {
-            let list = object.object_or_empty("metadata").list("finalizers");
-            texts(list).map(|(_, text)| text.to_owned()).collect()
-        };
-        let known = old.map(finalizers).unwrap_or_default();
-        let mut added = finalizers(new);
-        added.retain(|finalizer| !known.contains(finalizer));
-        added.sort_unstable();
-        added.dedup();
-        added
-            .iter()
-            .flat_map(|name| finalizer_advice(name))
-            .collect()
+    /// Advice about finalizers that are new, and rules that were broken before and still are.
+    pub(crate) fn warnings(&self, new: &Map, old: Option<&Map>) -> Vec<String> {
+        let mut warnings = new_finalizers(new, old);
+        if let (Some(rules), Some(_)) = (self.rules(), old) {
+            warnings.extend(rules.check(&self.schema, new, old).warnings);
+        }
+        warnings
     }
+}
+
+fn new_finalizers(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let finalizers = |object: &'_ Map| -> Vec<String> {
+        let list = object.object_or_empty("metadata").list("finalizers");
+        texts(list).map(|(_, text)| text.to_owned()).collect()
+    };
+    let known = old.map(finalizers).unwrap_or_default();
+    let mut added = finalizers(new);
+    added.retain(|finalizer| !known.contains(finalizer));
+    added.sort_unstable();
+    added.dedup();
+    added
+        .iter()
+        .flat_map(|name| finalizer_advice(name))
+        .collect()
 }
 
 fn finalizer_advice(name: &str) -> Vec<String> {

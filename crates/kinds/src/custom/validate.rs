@@ -48,7 +48,7 @@ impl Custom {
         if was_unique {
             errors.extend(check_unique(&self.schema, new));
         }
-        if self.has_rules {
+        if let Some(rules) = self.rules() {
             if errors.iter().any(blocks_rules) {
                 errors.push(FieldError::invalid(
                     &Path::root(),
@@ -56,16 +56,10 @@ impl Custom {
                     RULES_SKIPPED,
                 ));
             } else {
-                errors.extend(self.check_rules(new, old));
+                errors.extend(rules.check(&self.schema, new, old).errors);
             }
         }
         errors
-    }
-
-    /// The rules of `x-kubernetes-validations`, which run where nothing else is wrong that they
-    /// depend upon.
-    fn check_rules(&self, _new: &Map, _old: Option<&Map>) -> Vec<FieldError> {
-        Vec::new()
     }
 
     fn check_kind(&self, kind: &Kind, object: &Map) -> Vec<FieldError> {

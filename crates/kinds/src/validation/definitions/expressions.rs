@@ -5,7 +5,7 @@
 
 use object::field::{FieldError, Path};
 use object::{Map, Value};
-use schema::structural::Structural;
+use schema::structural::{Rules, Structural, check_definition};
 
 use super::selectable::{ArrayNotation, follow};
 use crate::validation::check::{Errors, Report};
@@ -21,21 +21,39 @@ const REASONS: [&str; 4] = [
 /// Checks the expressions of a schema that is structural and has sound defaults, given the stored
 /// version of the same name and the mistakes that were found in its keywords.
 pub(super) fn check(
-    _schema: &Map,
-    _old_version: Option<&Map>,
-    _path: &Path<'_>,
-    _keyword_errors: &[FieldError],
+    schema: &Map,
+    old_version: Option<&Map>,
+    path: &Path<'_>,
+    keyword_errors: &[FieldError],
 ) -> Vec<FieldError> {
-    Vec::new()
+    let old_schema = old_version.map(|old| old.object_or_empty("schema"));
+    let is_unchanged =
+        old_schema.is_some_and(|old| old.object_or_empty("openAPIV3Schema") == schema);
+    // Rules are left alone where something else is wrong, there or below.
+    let has_mistakes = |place: &str| {
+        keyword_errors
+            .iter()
+            .any(|error| error.field.starts_with(place))
+    };
+    let parsed = Structural::parse(schema);
+    check_definition(&parsed, path, is_unchanged, &has_mistakes)
 }
 
 /// Checks a default against the rules of its schema; nothing else is wrong with it.
 pub(super) fn check_default(
-    _schema: &Structural,
-    _default: &Value,
-    _path: &Path<'_>,
+    schema: &Structural,
+    default: &Value,
+    path: &Path<'_>,
 ) -> Vec<FieldError> {
-    Vec::new()
+    let Some(rules) = Rules::compile_part(schema) else {
+        return Vec::new();
+    };
+    // First as if nothing changed, then as if there had been nothing.
+    let errors = rules.check_value(schema, default, Some(default), path);
+    match errors.is_empty() {
+        true => rules.check_value(schema, default, None, path),
+        false => errors,
+    }
 }
 
 /// Checks the texts of the rules of one schema.
