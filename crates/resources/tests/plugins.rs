@@ -467,6 +467,67 @@ async fn accounts_limit_the_secrets_of_their_pods() {
 }
 
 #[tokio::test]
+async fn an_ingress_without_a_class_gets_the_default_one() {
+    let resources = server().await;
+    let group = "networking.k8s.io";
+    let ingress = |class: Option<&str>| {
+        let mut spec = Map::new();
+        let backend = value!({"service": {"name": "web", "port": {"number": 80}}});
+        spec.insert("defaultBackend", backend);
+        if let Some(class) = class {
+            spec.insert("ingressClassName", class.into());
+        }
+        value!({"metadata": {"name": "web"}, "spec": spec})
+    };
+    let class_of = async |wanted: Value| {
+        let made = Ask::new(&resources, group, "ingresses").dry();
+        let made = made.create(wanted).await.unwrap();
+        let class = made.str_at(&["spec", "ingressClassName"]);
+        class.map(str::to_owned)
+    };
+    assert_eq!(class_of(ingress(None)).await, None);
+    for (name, mark) in [("a", "false"), ("b", "true")] {
+        let annotations = value!({"ingressclass.kubernetes.io/is-default-class": mark});
+        let class = value!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"controller": "example.com/ingress"},
+        });
+        make(&resources, group, "ingressclasses", class).await;
+    }
+    assert_eq!(class_of(ingress(None)).await.as_deref(), Some("b"));
+    assert_eq!(class_of(ingress(Some("a"))).await.as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn namespaces_that_end_take_nothing_new() {
+    let resources = server().await;
+    let namespaces = Ask::new(&resources, "", "namespaces");
+    let wanted = value!({"metadata": {"name": "old"}});
+    namespaces.create(wanted).await.unwrap();
+    let maps = || Ask::new(&resources, "", "configmaps").within("old");
+    let map = |name: &str| value!({"metadata": {"name": name}});
+    maps().create(map("a")).await.unwrap();
+    let old = Ask::new(&resources, "", "namespaces").named("old");
+    old.delete().await.unwrap();
+    assert_eq!(
+        refusal(maps().create(map("b")).await),
+        "configmaps \"b\" is forbidden: unable to create new content in namespace old because it \
+         is being terminated"
+    );
+    let data = value!({"data": {"key": "value"}});
+    maps().named("a").merge(data).await.unwrap();
+    let nowhere = Ask::new(&resources, "", "configmaps").within("nowhere");
+    let refused = refusal(nowhere.create(map("a")).await);
+    assert_eq!(refused, "namespaces \"nowhere\" not found");
+    let stays = Ask::new(&resources, "", "namespaces").named("kube-system");
+    let refused = stays.delete().await.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "namespaces \"kube-system\" is forbidden: this namespace may not be deleted"
+    );
+}
+
+#[tokio::test]
 async fn pods_made_for_a_node_carry_its_place() {
     let resources = server().await;
     let node = value!({"metadata": {

@@ -22,15 +22,15 @@ pub(super) fn validate(request: &Request<'_>, pod: &Map) -> Result<(), Error> {
         ])
     });
     let terms = terms.and_then(Value::as_array).unwrap_or_default();
-    let keys = terms
+    let mut keys = terms
         .iter()
         .map(|term| term.str_at(&["topologyKey"]).unwrap_or_default());
-    for key in keys.filter(|key| *key != HOST) {
-        let detail = format!(
-            "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key \
-             {HOST} is allowed"
-        );
-        return Err(forbidden(request, pod, detail));
-    }
-    Ok(())
+    let Some(key) = keys.find(|key| *key != HOST) else {
+        return Ok(());
+    };
+    let detail = format!(
+        "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key \
+         {HOST} is allowed"
+    );
+    Err(forbidden(request, pod, detail))
 }

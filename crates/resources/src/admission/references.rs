@@ -117,11 +117,10 @@ fn projected_need(volume: &Map) -> Option<String> {
         ("podCertificate", "podcertificates"),
     ];
     let sources = volume.get("projected")?.get("sources")?.as_array()?;
-    let found = sources.iter().find_map(|source| {
+    sources.iter().find_map(|source| {
         known
             .iter()
             .find(|(name, _)| source.get(name).is_some())
             .map(|(_, what)| (*what).to_owned())
-    });
-    found
+    })
 }
