@@ -437,7 +437,7 @@ impl Resources {
         let revision = live.record.revision;
         if request.options.dry_run || (!finished && self.is_as_stored(kind, live, &value)) {
             charge.keep();
-            return self.changed(kind, value, revision).await;
+            return self.answer_change(kind, value, revision).await;
         }
         let change = if finished {
             Change::Delete
@@ -468,7 +468,7 @@ impl Resources {
                     lease.keep();
                     committed.revision
                 };
-                self.changed(kind, value, revision).await
+                self.answer_change(kind, value, revision).await
             }
             Err(store::Error::Conflict { .. }) => Ok(Attempt::Stale),
             Err(error) => Err(Error::from_store(error, || subject(kind, request.name))),
@@ -476,7 +476,7 @@ impl Resources {
     }
 
     /// The answer to a change of an object that existed.
-    async fn changed(
+    async fn answer_change(
         &self,
         kind: &Arc<Kind>,
         value: Bytes,
