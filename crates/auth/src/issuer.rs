@@ -247,7 +247,9 @@ impl Issuer {
             String::from_utf8(bytes).unwrap_or_default()
         };
         Some(format!(
-            r#"{{"issuer":{},"jwks_uri":{},"response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":[{}]}}"#,
+            "{{\"issuer\":{},\"jwks_uri\":{},\"response_types_supported\":[\"id_token\"],\
+             \"subject_types_supported\":[\"public\"],\
+             \"id_token_signing_alg_values_supported\":[{}]}}",
             text(issuer),
             text(keys_address),
             algorithms.join(","),

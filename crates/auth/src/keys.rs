@@ -274,7 +274,8 @@ impl PublicKey {
             Material::Ec { curve, point } => {
                 let (x, y) = point[1..].split_at(curve.bytes());
                 format!(
-                    r#"{{"use":"sig","kty":"EC","kid":"{id}","crv":"{}","alg":"{algorithm}","x":"{}","y":"{}"}}"#,
+                    "{{\"use\":\"sig\",\"kty\":\"EC\",\"kid\":\"{id}\",\"crv\":\"{}\",\
+                     \"alg\":\"{algorithm}\",\"x\":\"{}\",\"y\":\"{}\"}}",
                     curve.name(),
                     encode(x),
                     encode(y),

@@ -3,12 +3,15 @@
 //! Modes are asked in order; the first that allows or forbids counts, and what nobody allows is
 //! refused. Members of `system:masters` may do everything, before any mode is asked.
 
+mod node;
+
 use std::sync::Arc;
 
 use auth::{Attributes, Authorizer, Deciding, Decision, Refusal, User, Verdict, Wanted};
 
 use crate::Resources;
 use crate::error::Error;
+pub use node::node_mode;
 
 /// One way to decide.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ mod aggregation;
 mod allocate;
 mod controllers;
 mod fixture;
+mod nodes;
 mod plugins;
 mod quota;
 mod reviews;

@@ -11,7 +11,7 @@ use auth::{
 };
 use resources::Resources;
 use resources::accounts::{AccountTokens, BootstrapTokens};
-use resources::authorization::Mode;
+use resources::authorization::{Mode, node_mode};
 use server::{ClientCertificates, FrontProxy, HttpsClient, OutsideOptions};
 
 use crate::arguments::identity::{self, Identity};
@@ -171,6 +171,7 @@ pub(crate) fn modes(flags: &Identity, resources: &Resources) -> Result<Vec<Mode>
         modes.push(match mode {
             identity::Mode::AlwaysAllow => Mode::AlwaysAllow,
             identity::Mode::AlwaysDeny => Mode::AlwaysDeny,
+            identity::Mode::Node => node_mode(resources),
             identity::Mode::Rbac => Mode::Rbac,
             identity::Mode::Webhook => Mode::Asked(Arc::new(webhook_authorizer(flags, resources)?)),
         });

@@ -56,16 +56,7 @@ async fn run(options: Serve) -> Result<(), Failure> {
             ..store::Options::default()
         },
     )?;
-    let listener = TcpListener::bind(options.listen)
-        .await
-        .map_err(|source| Failure::Listen {
-            address: options.listen,
-            source,
-        })?;
-    let address = listener.local_addr().map_err(|source| Failure::Listen {
-        address: options.listen,
-        source,
-    })?;
+    let (listener, address) = listen(options.listen).await?;
     // Making keys and making objects both wait for the disk; they may wait together.
     let flags = options.clone();
     let making = tokio::task::spawn_blocking(move || make_credentials(&flags, address));
@@ -168,6 +159,14 @@ fn make_audit(options: &Serve) -> Result<Option<Audit>, Failure> {
         options.audit_log(),
         options.audit_webhook(),
     )?))
+}
+
+/// Takes a port, and tells which it is.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let failed = |source| Failure::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let own = listener.local_addr().map_err(failed)?;
+    Ok((listener, own))
 }
 
 /// What is made at the first start and read at others.

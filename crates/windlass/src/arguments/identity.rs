@@ -204,6 +204,9 @@ pub(crate) enum Mode {
     /// Nothing is allowed.
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
+    /// Nodes may read what their pods need.
+    #[value(name = "Node")]
+    Node,
     /// Roles and their bindings.
     #[value(name = "RBAC")]
     Rbac,
