@@ -5,6 +5,7 @@
 //! must not make us ask without end. Contract: `apiserver/plugin/pkg/authenticator/token/oidc`.
 
 mod config;
+mod expressions;
 
 use std::sync::Arc;
 
@@ -199,14 +200,23 @@ impl OidcTokens {
 
     fn user(&self, jwt: &Jwt<'_>) -> Result<User, String> {
         let config = &self.config;
+        let claims = expressions::seen(&Value::Object(jwt.claims.clone()));
         let mut user = User {
-            name: username(&config.username, jwt)?,
-            groups: groups(config.groups.as_ref(), jwt)?,
+            name: username(&config.username, jwt, &claims)?,
+            groups: groups(config.groups.as_ref(), jwt, &claims)?,
             ..User::default()
         };
-        if let Some(Mapping::Claim(claim)) = &config.uid {
-            user.uid = text_claim(jwt, claim)
-                .map_err(|error| format!("oidc: parse uid claim \"{claim}\": {error}"))?;
+        match &config.uid {
+            None => {}
+            Some(Mapping::Claim(claim)) => {
+                user.uid = text_claim(jwt, claim)
+                    .map_err(|error| format!("oidc: parse uid claim \"{claim}\": {error}"))?;
+            }
+            Some(Mapping::Expression(expression)) => {
+                user.uid = expression.text(&claims).map_err(|error| {
+                    format!("oidc: error evaluating uid claim expression: {error}")
+                })?;
+            }
         }
         if let Some(id) = jwt.claims.get("jti").and_then(Value::as_str)
             && !id.is_empty()
@@ -214,6 +224,22 @@ impl OidcTokens {
             let key = Text::from("authentication.kubernetes.io/credential-id");
             user.extra.insert(key, vec![format!("JTI={id}").into()]);
         }
+        for (key, expression) in &config.extra {
+            let values = expression.texts(&claims).map_err(|error| {
+                format!("oidc: error evaluating extra claim expression: {error}")
+            })?;
+            if !values.is_empty() {
+                user.extra.insert(key.as_str().into(), values);
+            }
+        }
+        self.check_rules(jwt, &claims, &user)?;
+        user.join_authenticated();
+        Ok(user)
+    }
+
+    /// Checks what is required of claims, and of the user that they became.
+    fn check_rules(&self, jwt: &Jwt<'_>, claims: &Value, user: &User) -> Result<(), String> {
+        let config = &self.config;
         for (claim, wanted) in &config.required_claims {
             if !jwt.claims.contains_key(claim) {
                 return Err(format!(
@@ -229,8 +255,18 @@ impl OidcTokens {
                 ));
             }
         }
-        user.join_authenticated();
-        Ok(user)
+        for rule in &config.claim_rules {
+            rule.check_claims(claims).map_err(|error| {
+                format!("oidc: error evaluating claim validation expression: {error}")
+            })?;
+        }
+        let user = expressions::user_value(user);
+        for rule in &config.user_rules {
+            rule.check_user(&user).map_err(|error| {
+                format!("oidc: error evaluating user info validation rule: {error}")
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -240,8 +276,20 @@ impl TokenAuthenticator for OidcTokens {
     }
 }
 
-fn username(mapping: &Prefixed, jwt: &Jwt<'_>) -> Result<Text, String> {
-    let Mapping::Claim(claim) = &mapping.from;
+fn username(mapping: &Prefixed, jwt: &Jwt<'_>, claims: &Value) -> Result<Text, String> {
+    let claim = match &mapping.from {
+        Mapping::Claim(claim) => claim,
+        Mapping::Expression(expression) => {
+            let name = expression.text(claims).map_err(|error| {
+                format!("oidc: error evaluating username claim expression: {error}")
+            })?;
+            if name.is_empty() {
+                let text = "oidc: empty username via CEL expression is not allowed";
+                return Err(text.to_owned());
+            }
+            return Ok(name);
+        }
+    };
     let name = text_claim(jwt, claim)
         .map_err(|error| format!("oidc: parse username claims \"{claim}\": {error}"))?;
     if claim == "email"
@@ -262,11 +310,18 @@ fn username(mapping: &Prefixed, jwt: &Jwt<'_>) -> Result<Text, String> {
     Ok(format!("{}{name}", mapping.prefix).into())
 }
 
-fn groups(mapping: Option<&Prefixed>, jwt: &Jwt<'_>) -> Result<Vec<Text>, String> {
+fn groups(mapping: Option<&Prefixed>, jwt: &Jwt<'_>, claims: &Value) -> Result<Vec<Text>, String> {
     let Some(mapping) = mapping else {
         return Ok(Vec::new());
     };
-    let Mapping::Claim(claim) = &mapping.from;
+    let claim = match &mapping.from {
+        Mapping::Claim(claim) => claim,
+        Mapping::Expression(expression) => {
+            return expression.texts(claims).map_err(|error| {
+                format!("oidc: error evaluating group claim expression: {error}")
+            });
+        }
+    };
     let Some(value) = jwt.claims.get(claim) else {
         return Ok(Vec::new());
     };

@@ -1,14 +1,16 @@
 //! The file of `--authentication-config`: which issuers are trusted, and how claims become users.
 //!
-//! Contract: `apiserver/pkg/apis/apiserver` and its validation. Rules in CEL are not read yet; a
-//! file that has some is refused, since ignoring a rule would let in whom it keeps out.
+//! Contract: `apiserver/pkg/apis/apiserver` and its validation.
 
 use std::fmt;
 
-use object::{Map, Text, Value, yaml};
+use object::field::{Path, summary};
+use object::{Map, Text, Value, names, yaml};
+
+use super::expressions::{Condition, Expression};
 
 /// What a configuration says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct AuthenticationConfig {
     /// The issuers.
     pub issuers: Vec<IssuerConfig>,
@@ -26,7 +28,7 @@ pub struct AnonymousConfig {
 }
 
 /// An issuer and what its tokens mean.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct IssuerConfig {
     /// The issuer as its tokens name it.
     pub url: String,
@@ -39,17 +41,21 @@ pub struct IssuerConfig {
     pub(super) username: Prefixed,
     pub(super) groups: Option<Prefixed>,
     pub(super) uid: Option<Mapping>,
+    pub(super) extra: Vec<(String, Expression)>,
     pub(super) required_claims: Vec<(String, String)>,
+    pub(super) claim_rules: Vec<Condition>,
+    pub(super) user_rules: Vec<Condition>,
 }
 
 /// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Mapping {
     Claim(String),
+    Expression(Expression),
 }
 
 /// A value with something in front.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Prefixed {
     pub from: Mapping,
     pub prefix: String,
@@ -151,17 +157,13 @@ fn issuer(node: &Node<'_>, own_issuers: &[String]) -> Result<IssuerConfig, Confi
     };
     let mappings = node.at("claimMappings");
     mappings.only(&["username", "groups", "uid", "extra"])?;
-    if let Some(extra) = mappings.at("extra").items()?.first() {
-        return Err(extra.at("valueExpression").no_expressions());
-    }
-    if let Some(rule) = node.at("userValidationRules").items()?.first() {
-        return Err(rule.at("expression").no_expressions());
-    }
     let username = prefixed(&mappings.at("username"))?.ok_or_else(|| {
         mappings
             .at("username")
             .wrong("claim or expression is required")
     })?;
+    let (required_claims, claim_rules) = claim_rules(&node.at("claimValidationRules"))?;
+    check_email(node, &mappings)?;
     Ok(IssuerConfig {
         url,
         discovery_url,
@@ -170,7 +172,10 @@ fn issuer(node: &Node<'_>, own_issuers: &[String]) -> Result<IssuerConfig, Confi
         username,
         groups: prefixed(&mappings.at("groups"))?,
         uid: mapping(&mappings.at("uid"), &["claim", "expression"])?,
-        required_claims: required_claims(&node.at("claimValidationRules"))?,
+        extra: extra(&mappings.at("extra"))?,
+        required_claims,
+        claim_rules,
+        user_rules: user_rules(&node.at("userValidationRules"))?,
     })
 }
 
@@ -221,28 +226,111 @@ fn audiences(about: &Node<'_>) -> Result<Vec<Text>, ConfigError> {
     }
 }
 
-fn required_claims(node: &Node<'_>) -> Result<Vec<(String, String)>, ConfigError> {
+/// Claims that must have a value, and conditions.
+type ClaimRules = (Vec<(String, String)>, Vec<Condition>);
+
+fn claim_rules(node: &Node<'_>) -> Result<ClaimRules, ConfigError> {
     let mut claims: Vec<(String, String)> = Vec::new();
+    let mut conditions = Vec::new();
     for rule in node.items()? {
         rule.only(&["claim", "requiredValue", "expression", "message"])?;
-        if !rule.at("expression").is_absent() {
-            return Err(rule.at("expression").no_expressions());
+        let (claim, text) = (rule.at("claim").text()?, rule.at("expression").text()?);
+        match (claim.is_empty(), text.is_empty()) {
+            (true, true) => return Err(rule.wrong("claim or expression is required")),
+            (false, false) => return Err(rule.wrong("claim and expression can't both be set")),
+            (false, true) => {
+                if !rule.at("message").is_absent() {
+                    let text = "may not be specified when claim is set";
+                    return Err(rule.at("message").wrong(text));
+                }
+                if claims.iter().any(|(other, _)| *other == claim) {
+                    let detail = format!("Duplicate value: \"{claim}\"");
+                    return Err(rule.at("claim").wrong(detail));
+                }
+                claims.push((claim, rule.at("requiredValue").text()?));
+            }
+            (true, false) => {
+                if !rule.at("requiredValue").is_absent() {
+                    let text = "may not be specified when expression is set";
+                    return Err(rule.at("requiredValue").wrong(text));
+                }
+                let expression = Expression::condition_of_claims(&text);
+                conditions.push(rule.condition(expression)?);
+            }
         }
-        let claim = rule.at("claim").text()?;
-        if claim.is_empty() {
-            return Err(rule.wrong("claim or expression is required"));
-        }
-        if !rule.at("message").is_absent() {
-            let text = "may not be specified when claim is set";
-            return Err(rule.at("message").wrong(text));
-        }
-        if claims.iter().any(|(other, _)| *other == claim) {
-            let detail = format!("Duplicate value: \"{claim}\"");
-            return Err(rule.at("claim").wrong(detail));
-        }
-        claims.push((claim, rule.at("requiredValue").text()?));
     }
-    Ok(claims)
+    Ok((claims, conditions))
+}
+
+fn user_rules(node: &Node<'_>) -> Result<Vec<Condition>, ConfigError> {
+    let mut conditions = Vec::new();
+    for rule in node.items()? {
+        rule.only(&["expression", "message"])?;
+        let text = rule.at("expression").required()?;
+        let expression = Expression::condition_of_user(&text);
+        conditions.push(rule.condition(expression)?);
+    }
+    Ok(conditions)
+}
+
+fn extra(node: &Node<'_>) -> Result<Vec<(String, Expression)>, ConfigError> {
+    let mut all: Vec<(String, Expression)> = Vec::new();
+    for item in node.items()? {
+        item.only(&["key", "valueExpression"])?;
+        let key = item.at("key").required()?;
+        let root = Path::root();
+        let problems = names::domain_prefixed_path(&root.field("key"), &key);
+        let domain = key.split('/').next().unwrap_or_default();
+        let is_reserved = ["k8s.io", "kubernetes.io"]
+            .iter()
+            .any(|own| domain == *own || domain.ends_with(&format!(".{own}")));
+        let problem = if !problems.is_empty() {
+            summary(&problems)
+        } else if key.chars().any(char::is_uppercase) {
+            "must be lowercase".to_owned()
+        } else if is_reserved {
+            "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use".to_owned()
+        } else if all.iter().any(|(other, _)| *other == key) {
+            format!("Duplicate value: \"{key}\"")
+        } else {
+            let place = item.at("valueExpression");
+            let value = Expression::of_claims(&place.required()?);
+            all.push((key, value.map_err(|error| place.wrong(error))?));
+            continue;
+        };
+        return Err(item.at("key").wrong(problem));
+    }
+    Ok(all)
+}
+
+/// Who maps an address to a name has to look whether it was verified.
+fn check_email(node: &Node<'_>, mappings: &Node<'_>) -> Result<(), ConfigError> {
+    let reads = |text: &str, claim: &str| {
+        let text: String = text.chars().filter(|it| !it.is_whitespace()).collect();
+        let wanted = format!("claims.{claim}");
+        let mut ends = text.match_indices(&wanted).map(|(at, _)| at + wanted.len());
+        ends.any(|end| {
+            let next = text[end..].chars().next();
+            next.is_none_or(|next| !next.is_alphanumeric() && next != '_')
+        })
+    };
+    let place = mappings.at("username").at("expression");
+    let username = place.text()?;
+    let mut texts = vec![username.clone()];
+    for item in mappings.at("extra").items()? {
+        texts.push(item.at("valueExpression").text()?);
+    }
+    for rule in node.at("claimValidationRules").items()? {
+        texts.push(rule.at("expression").text()?);
+    }
+    if reads(&username, "email") && !texts.iter().any(|it| reads(it, "email_verified")) {
+        return Err(place.wrong(
+            "claims.email_verified must be used in claimMappings.username.expression or \
+             claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when \
+             claims.email is used in claimMappings.username.expression",
+        ));
+    }
+    Ok(())
 }
 
 fn prefixed(node: &Node<'_>) -> Result<Option<Prefixed>, ConfigError> {
@@ -250,6 +338,14 @@ fn prefixed(node: &Node<'_>) -> Result<Option<Prefixed>, ConfigError> {
         return Ok(None);
     };
     let prefix = node.at("prefix");
+    if matches!(from, Mapping::Expression(_)) {
+        if !prefix.is_absent() {
+            let text = "prefix can't be set when expression is set";
+            return Err(prefix.wrong(text));
+        }
+        let prefix = String::new();
+        return Ok(Some(Prefixed { from, prefix }));
+    }
     if prefix.is_absent() {
         let text = "prefix is required when claim is set. It can be set to an empty string to \
                     disable prefixing";
@@ -264,12 +360,17 @@ fn mapping(node: &Node<'_>, fields: &[&str]) -> Result<Option<Mapping>, ConfigEr
         return Ok(None);
     }
     node.only(fields)?;
-    if !node.at("expression").is_absent() {
-        return Err(node.at("expression").no_expressions());
-    }
-    match node.at("claim").text()? {
-        claim if claim.is_empty() => Ok(None),
-        claim => Ok(Some(Mapping::Claim(claim))),
+    let (claim, place) = (node.at("claim").text()?, node.at("expression"));
+    let text = place.text()?;
+    match (claim.is_empty(), text.is_empty()) {
+        (true, true) => Ok(None),
+        (false, false) => Err(node.wrong("claim and expression can't both be set")),
+        (false, true) => Ok(Some(Mapping::Claim(claim))),
+        (true, false) => {
+            let expression = Expression::of_claims(&text);
+            let expression = expression.map_err(|error| place.wrong(error))?;
+            Ok(Some(Mapping::Expression(expression)))
+        }
     }
 }
 
@@ -347,7 +448,13 @@ impl<'a> Node<'a> {
         ConfigError { place, detail }
     }
 
-    fn no_expressions(&self) -> ConfigError {
-        self.wrong("expressions are not supported yet; map and require claims by name")
+    /// The condition of this rule.
+    fn condition(&self, expression: Result<Expression, String>) -> Result<Condition, ConfigError> {
+        let expression = expression.map_err(|error| self.at("expression").wrong(error))?;
+        let message = self.at("message").text()?;
+        Ok(Condition {
+            expression,
+            message,
+        })
     }
 }

@@ -223,6 +223,66 @@ async fn an_issuer_that_is_down_is_asked_again() {
     assert!(place.who(&other, NOW + 4).await.is_ok());
 }
 
+#[tokio::test]
+async fn expressions_map_and_judge() {
+    let text = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer: {url: https://login.example/realm, audiences: [kube]}
+  claimValidationRules:
+  - {expression: 'claims.exp - claims.iat <= 3600', message: lives too long}
+  claimMappings:
+    username: {expression: '\"x:\" + claims.sub'}
+    groups: {expression: 'claims.roles.map(r, \"g:\" + r)'}
+    uid: {expression: claims.oid}
+    extra:
+    - {key: example.com/hd, valueExpression: claims.hd}
+    - {key: example.com/none, valueExpression: '\"\"'}
+  userValidationRules:
+  - {expression: \"!user.groups.exists(g, g == 'g:root')\", message: no root}
+";
+    let config = AuthenticationConfig::read(text.as_bytes(), &[]).unwrap();
+    let mut place = Place::new();
+    let outside = Box::new(Login(Arc::clone(&place.served)));
+    place.tokens = OidcTokens::new(config.issuers[0].clone(), outside, vec!["api".into()]);
+    let key = SigningKey::generate().0;
+    place.publish(&[&key]);
+    let token = sign(&key, &claims(&[])).unwrap();
+    let user = place.who(&token, NOW).await.unwrap();
+    assert_eq!((user.name.as_str(), user.uid.as_str()), ("x:jane", "7"));
+    assert_eq!(user.groups, ["g:dev", "g:ops", "system:authenticated"]);
+    assert_eq!(user.extra["example.com/hd"], ["example.com"]);
+    assert!(!user.extra.contains_key("example.com/none"));
+    let cases = [
+        (
+            ("iat", Value::Int(NOW - 1)),
+            "oidc: error evaluating claim validation expression: validation expression 'claims.exp \
+             - claims.iat <= 3600' failed: lives too long",
+        ),
+        (
+            ("roles", value!(["root"])),
+            "oidc: error evaluating user info validation rule: validation expression",
+        ),
+        (
+            ("sub", Value::Int(7)),
+            "oidc: error evaluating username claim expression",
+        ),
+        (
+            ("roles", Value::Null),
+            "oidc: error evaluating group claim expression: no such key: roles",
+        ),
+    ];
+    for (edit, expected) in cases {
+        let token = sign(&key, &claims(&[edit])).unwrap();
+        let refused = place.who(&token, NOW).await.unwrap_err();
+        assert!(
+            refused.contains(expected),
+            "{refused} instead of {expected}"
+        );
+    }
+}
+
 #[test]
 fn which_configurations_are_refused() {
     let own = ["https://kubernetes.default.svc".to_owned()];
@@ -265,8 +325,23 @@ fn which_configurations_are_refused() {
         ),
         (
             "{claim: oid}",
-            "{expression: claims.oid}",
-            "expressions are not supported yet",
+            "{expression: claims.oid + }",
+            "jwt[0].claimMappings.uid.expression: compilation failed",
+        ),
+        (
+            "{claim: sub, prefix: 'oidc:'}",
+            "{expression: claims.email}",
+            "claims.email_verified must be used",
+        ),
+        (
+            "{claim: oid}",
+            "{claim: oid}\n    extra: [{key: k8s.io/x, valueExpression: claims.a}]",
+            "are reserved for Kubernetes use",
+        ),
+        (
+            "- {claim: hd, requiredValue: example.com}",
+            "- {expression: claims.hd, message: x}",
+            "must evaluate to bool",
         ),
         ("jwt:", "jwt: 7\nx:", "unknown field"),
     ];
