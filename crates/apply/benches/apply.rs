@@ -13,6 +13,9 @@ use kinds::{Catalogue, Kind};
 use object::{Value, json};
 use windlass_apply as apply;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const RUNS: usize = 30;
 const REPEATS: u32 = 50;
 
