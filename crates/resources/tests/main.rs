@@ -12,6 +12,7 @@ mod controllers;
 mod fixture;
 mod nodes;
 mod plugins;
+mod policies;
 mod quota;
 mod reviews;
 mod roles;
