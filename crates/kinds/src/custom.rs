@@ -55,6 +55,8 @@ pub struct Custom {
     has_embedded: bool,
     /// The rules of the schema, compiled when they are first needed.
     rules: Arc<OnceLock<Option<Rules>>>,
+    /// Whether there are lists in which nothing stands twice.
+    has_unique: bool,
 }
 
 /// Where the numbers of a scale are, each as the names of fields from the root.

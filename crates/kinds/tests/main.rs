@@ -1,3 +1,4 @@
 //! The catalogue through the doors that other rooms use.
 
+mod definitions;
 mod protobuf;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use object::{Map, Text, Value};
-use schema::structural::{Structural, compile};
+use schema::structural::{ListMarker, Structural, compile};
 
 use super::{Conversion, ConversionWebhook, Custom, ScalePaths, Selectable};
 use crate::catalogue::Catalogue;
@@ -148,6 +148,7 @@ impl Shared<'_> {
             since: self.since,
             has_embedded: has_embedded(&schema),
             rules: Arc::default(),
+            has_unique: has_unique(&schema),
             schema: Arc::new(schema),
             served: version.flag("served"),
             terminating: is_terminating(self.definition),
@@ -205,6 +206,11 @@ pub(super) static OBJECT_META: LazyLock<schema::TypeId> = LazyLock::new(|| {
         .definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
         .expect("every built-in kind has metadata")
 });
+
+fn has_unique(schema: &Structural) -> bool {
+    let here = matches!(schema.list_type, Some(ListMarker::Set | ListMarker::Map));
+    here || schema.children().any(has_unique)
+}
 
 fn has_embedded(schema: &Structural) -> bool {
     schema.embedded_resource || schema.children().any(has_embedded)

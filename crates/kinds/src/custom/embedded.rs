@@ -141,15 +141,16 @@ impl Coercer {
         metadata: &mut Value,
         parent: &Path<'_>,
     ) -> Result<(), TypeError> {
-        match read_meta(metadata.clone(), self.unknown) {
-            Ok((read, unknown)) => {
+        let before = (self.malformed == Malformed::Drop).then(|| metadata.clone());
+        match (read_meta(std::mem::take(metadata), self.unknown), before) {
+            (Ok((read, unknown)), _) => {
                 *metadata = read;
                 self.note(unknown, parent);
                 Ok(())
             }
-            Err(error) if self.malformed == Malformed::Refuse => Err(error),
-            Err(_) => {
-                *metadata = Value::Object(readable_parts(metadata));
+            (Err(error), None) => Err(error),
+            (Err(_), Some(before)) => {
+                *metadata = Value::Object(readable_parts(&before));
                 Ok(())
             }
         }
@@ -183,10 +184,10 @@ fn read_meta(metadata: Value, unknown: Unknown) -> Result<(Value, Vec<String>), 
     let types = Catalogue::builtin().types();
     let read = decode(types, *OBJECT_META, metadata, unknown).map_err(name_owner);
     let (mut read, unknown) = read?;
-    if let Some(meta) = read.as_object_mut() {
-        if meta.get("creationTimestamp").is_some_and(Value::is_null) {
-            meta.remove("creationTimestamp");
-        }
+    if let Some(meta) = read.as_object_mut()
+        && meta.get("creationTimestamp").is_some_and(Value::is_null)
+    {
+        meta.remove("creationTimestamp");
     }
     Ok((read, unknown))
 }

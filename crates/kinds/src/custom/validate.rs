@@ -43,10 +43,13 @@ impl Custom {
         if self.has_embedded && !status_only {
             embedded::validate_map(&self.schema, new, &Path::root(), &mut errors);
         }
-        // Objects that held something twice before may go on to do so.
-        let was_unique = old.is_none_or(|old| check_unique(&self.schema, old).is_empty());
-        if was_unique {
-            errors.extend(check_unique(&self.schema, new));
+        if self.has_unique {
+            let repeats = check_unique(&self.schema, new);
+            // An object that held something twice before may go on to do so.
+            let was_unique = |old| check_unique(&self.schema, old).is_empty();
+            if !repeats.is_empty() && old.is_none_or(was_unique) {
+                errors.extend(repeats);
+            }
         }
         if let Some(rules) = self.rules() {
             if errors.iter().any(blocks_rules) {
