@@ -8,6 +8,9 @@ use crate::body::Body;
 use crate::query::Query;
 use crate::state::State;
 
+/// The version that clients see: upstream's that is answered for, and ours.
+pub const VERSION: &str = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
+
 /// The checks of one endpoint; `shutdown` fails once the server begins to stop.
 const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook/bootstrap"];
 
@@ -97,7 +100,7 @@ pub(crate) fn version() -> Response<Body> {
         "emulationMinor": "36",
         "minCompatibilityMajor": "1",
         "minCompatibilityMinor": "35",
-        "gitVersion": (concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"))),
+        "gitVersion": VERSION,
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -32,6 +32,7 @@ mod websocket;
 
 pub use aggregate::ProxyIdentity;
 pub use flow::Limits;
+pub use health::VERSION;
 pub use outside::{HttpsClient, OutsideOptions};
 pub use peer::{BadAuthority, ClientCertificates, FrontProxy};
 pub use serve::{Options, Server};

@@ -40,6 +40,11 @@ impl Launch {
         self
     }
 
+    /// The words to pass on.
+    pub(crate) fn into_flags(self) -> Vec<String> {
+        self.flags
+    }
+
     /// Starts the server and waits until it listens.
     pub fn start(self) -> Result<TestServer, Error> {
         let binary = match self.binary {
@@ -102,15 +107,7 @@ impl TestServer {
 
     /// The administrator's bearer token.
     pub fn token(&self) -> Result<String, Error> {
-        let path = self.data().join("admin.token");
-        match std::fs::read_to_string(&path) {
-            Ok(token) => Ok(token.trim().to_owned()),
-            Err(source) => Err(Error::File {
-                action: "read",
-                path,
-                source,
-            }),
-        }
+        read_token(&self.data())
     }
 
     /// Everything that the server wrote to stderr.
@@ -186,6 +183,19 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// The administrator's token in a data directory.
+pub(crate) fn read_token(data: &Path) -> Result<String, Error> {
+    let path = data.join("admin.token");
+    match std::fs::read_to_string(&path) {
+        Ok(token) => Ok(token.trim().to_owned()),
+        Err(source) => Err(Error::File {
+            action: "read",
+            path,
+            source,
+        }),
     }
 }
 

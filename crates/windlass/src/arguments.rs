@@ -29,16 +29,22 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// What can be written.
+    pub(crate) fn grammar() -> clap::Command {
+        <Arguments as clap::CommandFactory>::command()
+    }
+
     /// The command; serving is the default.
     pub(crate) fn command(self) -> Command {
-        self.command.unwrap_or(Command::Serve(self.serve))
+        self.command
+            .unwrap_or_else(|| Command::Serve(Box::new(self.serve)))
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the API.
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Copy the data of a running or stopped server into a file.
     Backup(Backup),
     /// Make a data directory out of a backup.
@@ -53,6 +59,12 @@ pub(crate) enum Command {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
+    /// A YAML file with flags: each key is the long name of one.
+    ///
+    /// `listen: 127.0.0.1:6443`, or a list for a flag that takes one. What the command line or the
+    /// environment says wins.
+    #[arg(long, env = "WINDLASS_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Where the data is.
     ///
     /// The directory is made with mode 0700 if it is missing. It holds the objects, the

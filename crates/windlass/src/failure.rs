@@ -34,6 +34,12 @@ pub(crate) enum Failure {
     Plugins(#[from] resources::admission::ChainError),
     #[error("{0}")]
     Encryption(#[from] resources::encryption::ConfigError),
+    #[error("{}: there is no flag {key}", path.display())]
+    UnknownKey {
+        path: PathBuf,
+        key: String,
+        nearest: String,
+    },
     #[error("{0}")]
     Audit(#[from] server::audit::Error),
     #[error("an audit log or webhook is named, but no policy")]
@@ -53,6 +59,14 @@ fn damage(error: &store::OpenError) -> String {
 }
 
 impl Failure {
+    /// What the program ends with: 2 if it was called in a wrong way.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::UnknownKey { .. } | Failure::NoAuditPolicy => 2,
+            _ => 1,
+        }
+    }
+
     /// What to try next.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
@@ -96,6 +110,9 @@ impl Failure {
             Failure::Plugins(_) => {
                 Some("change --enable-admission-plugins or --disable-admission-plugins".to_owned())
             }
+            Failure::UnknownKey { nearest, .. } => Some(format!(
+                "keys are the long names of the flags of `windlass serve`; the nearest is {nearest}"
+            )),
             Failure::NoAuditPolicy => {
                 Some("say which requests are recorded with --audit-policy-file".to_owned())
             }

@@ -14,6 +14,7 @@ use server::audit::{Audit, Policy};
 use server::{ProxyIdentity, Server};
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
@@ -28,34 +29,74 @@ use crate::serving;
 /// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 
-/// Serves until SIGTERM or SIGINT.
-pub(crate) fn serve(options: Serve) -> Result<(), Failure> {
+/// Where objects are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory: gone with the server.
+    Memory,
+    /// In the data directory.
+    Disk,
+}
+
+/// A server that answers.
+pub(crate) struct Ready<'a> {
+    pub address: SocketAddr,
+    /// Whether the data directory is new.
+    pub new: bool,
+    pub data: &'a Path,
+    pub kubeconfig: &'a Path,
+}
+
+/// Serves until SIGTERM or SIGINT; `prepare` may still change the options when there is a log.
+pub(crate) fn serve(
+    mut options: Serve,
+    prepare: impl FnOnce(&mut Serve) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_max_level(options.log)
         .with_writer(std::io::stderr)
         .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    prepare(&mut options)?;
+    let running = run(options, Storage::Disk, greet, async { stop_signal() });
+    block_on(&runtime(None)?, running)
+}
+
+/// Threads that answer requests; as many as there are processors unless told.
+pub(crate) fn runtime(workers: Option<usize>) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(workers) = workers {
+        builder.worker_threads(workers);
+    }
+    builder
         .enable_all()
         .thread_stack_size(STACK_BYTES)
         .build()
-        .map_err(Failure::Runtime)?;
+        .map_err(Failure::Runtime)
+}
+
+/// Runs a server to its end.
+pub(crate) fn block_on(
+    runtime: &Runtime,
+    running: impl Future<Output = Result<(), Failure>> + Send + 'static,
+) -> Result<(), Failure> {
     // The first future runs on a worker too: the main thread's stack is not ours to size.
-    let outcome = runtime.block_on(async { tokio::spawn(run(options)).await });
+    let outcome = runtime.block_on(async { tokio::spawn(running).await });
     outcome.unwrap_or_else(|error| Err(Failure::Runtime(std::io::Error::other(error))))
 }
 
-async fn run(options: Serve) -> Result<(), Failure> {
+/// Serves until `stop` gives a future that resolves; `ready` is told as soon as it answers.
+pub(crate) async fn run<S>(
+    options: Serve,
+    storage: Storage,
+    ready: impl FnOnce(Ready<'_>),
+    stop: impl Future<Output = Result<S, Failure>>,
+) -> Result<(), Failure>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
     let new = make_directory(&options.data)?;
     let clock = Arc::new(SystemClock);
-    let store = Store::open(
-        &options.data,
-        store::Options {
-            history: options.history,
-            history_bytes: options.history_bytes,
-            seal: Some(make_seal(&options)?),
-            ..store::Options::default()
-        },
-    )?;
+    let store = open_store(&options, storage)?;
     let (listener, address) = listen(options.listen).await?;
     // Making keys and making objects both wait for the disk; they may wait together.
     let flags = options.clone();
@@ -113,8 +154,13 @@ async fn run(options: Serve) -> Result<(), Failure> {
     let _ = definitions_known.await;
     let registration = tokio::spawn(resources.clone().run_registration());
     server.set_ready();
-    let running = tokio::spawn(server.run(stop_signal()?));
-    greet(address, &options.data, new, &made.kubeconfig);
+    let running = tokio::spawn(server.run(stop.await?));
+    ready(Ready {
+        address,
+        new,
+        data: &options.data,
+        kubeconfig: &made.kubeconfig,
+    });
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
     definitions.abort();
@@ -126,6 +172,19 @@ async fn run(options: Serve) -> Result<(), Failure> {
     store.close().await;
     info!("stopped");
     Ok(())
+}
+
+fn open_store(options: &Serve, storage: Storage) -> Result<Store, Failure> {
+    let how = store::Options {
+        history: options.history,
+        history_bytes: options.history_bytes,
+        seal: Some(make_seal(options)?),
+        ..store::Options::default()
+    };
+    match storage {
+        Storage::Memory => Ok(Store::memory(how)),
+        Storage::Disk => Ok(Store::open(&options.data, how)?),
+    }
 }
 
 /// Reads a file that a flag names.
@@ -193,7 +252,7 @@ fn make_credentials(options: &Serve, address: SocketAddr) -> Result<Made, Failur
 }
 
 /// Makes the directory if it is missing; tells whether it did.
-fn make_directory(path: &Path) -> Result<bool, Failure> {
+pub(crate) fn make_directory(path: &Path) -> Result<bool, Failure> {
     let failed = |source| Failure::Directory {
         path: path.to_owned(),
         source,
@@ -224,12 +283,12 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     clippy::print_stdout,
     reason = "what a person at the terminal needs to go on"
 )]
-fn greet(address: SocketAddr, data: &Path, new: bool, kubeconfig: &Path) {
-    let state = if new { " (new)" } else { "" };
-    println!("listening on https://{address}");
-    println!("data in {}{state}", data.display());
+fn greet(ready: Ready<'_>) {
+    let state = if ready.new { " (new)" } else { "" };
+    println!("listening on https://{}", ready.address);
+    println!("data in {}{state}", ready.data.display());
     println!(
         "try:  KUBECONFIG={} kubectl get namespaces",
-        kubeconfig.display()
+        ready.kubeconfig.display()
     );
 }

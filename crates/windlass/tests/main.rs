@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
+mod command_line;
 mod encryption;
 mod identity;
 mod issuer;

@@ -196,7 +196,8 @@ impl Rule {
             .map(|(at, it)| Resources::read(it, &format!("{place}.resources[{at}]")))
             .collect::<Result<_, _>>()?;
         let (namespaces, paths) = (list("namespaces")?, list("nonResourceURLs")?);
-        if !paths.is_empty() && !(resources.is_empty() && namespaces.is_empty()) {
+        let is_about_resources = !resources.is_empty() || !namespaces.is_empty();
+        if is_about_resources && !paths.is_empty() {
             return Err(Error::Policy(format!(
                 "{place} cannot apply to both regular resources and non-resource URLs"
             )));

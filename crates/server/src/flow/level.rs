@@ -402,20 +402,22 @@ impl State {
 /// Deals `hand` different cards of a deck of `deck`, chosen by `flow`.
 fn deal(flow: u64, deck: usize, hand: usize, out: &mut [usize; HAND_MAX]) -> &[usize] {
     let hand = hand.clamp(1, HAND_MAX.min(deck));
+    let mut places = [0; HAND_MAX];
     let mut left = flow;
-    for place in 0..hand {
-        let cards = (deck - place) as u64;
-        let mut card = (left % cards) as usize;
+    for (dealt, place) in places[..hand].iter_mut().enumerate() {
+        let cards = (deck - dealt) as u64;
+        *place = (left % cards) as usize;
         left /= cards;
-        // The card is counted among those that are left: step over the ones dealt before.
-        let mut dealt: [usize; HAND_MAX] = *out;
-        dealt[..place].sort_unstable();
-        for before in &dealt[..place] {
+    }
+    for dealt in 0..hand {
+        // A place counts the cards that are left: step back through the deals to count them all.
+        let mut card = places[dealt];
+        for before in places[..dealt].iter().rev() {
             if card >= *before {
                 card += 1;
             }
         }
-        out[place] = card;
+        out[dealt] = card;
     }
     &out[..hand]
 }
