@@ -362,11 +362,11 @@ fn forbidden(refusal: Refusal) -> Failure {
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
     if let Some(remote) = call.state.remotes.of_path(&info.path) {
-        return aggregate::answer(call, remote).await;
+        return Box::pin(aggregate::answer(call, remote)).await;
     }
     let Some(path) = info.resource else {
         if info.path.starts_with("/openapi/") {
-            return openapi::answer(&call, &info.path).await;
+            return Box::pin(openapi::answer(&call, &info.path)).await;
         }
         return other_path(&call, &info.path);
     };

@@ -52,7 +52,7 @@ async fn dispatch(
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     if is_connection(kind, &path.subresource) {
-        return connect::answer(call, kind, verb, path, warnings).await;
+        return Box::pin(connect::answer(call, kind, verb, path, warnings)).await;
     }
     let operation = operation(call, kind, verb, path)?;
     let stream = match operation {
@@ -81,16 +81,24 @@ async fn dispatch(
         representation.pretty,
         user_agent,
     );
+    // In boxes: what a write keeps is large, and would be copied at each level on the way up.
     match operation {
         Operation::Get => get(call, kind, path, representation).await,
         Operation::List => list(call, kind, path, representation).await,
         Operation::Watch => streams::watch(call, kind, path, representation).await,
-        Operation::Create => create(call, kind, path, representation, warnings).await,
-        Operation::Update => update(call, kind, path, representation, warnings).await,
-        Operation::Patch => patch(call, kind, path, representation, warnings).await,
-        Operation::Delete => delete(call, kind, path, representation, warnings).await,
+        Operation::Create => Box::pin(create(call, kind, path, representation, warnings)).await,
+        Operation::Update => Box::pin(update(call, kind, path, representation, warnings)).await,
+        Operation::Patch => Box::pin(patch(call, kind, path, representation, warnings)).await,
+        Operation::Delete => Box::pin(delete(call, kind, path, representation, warnings)).await,
         Operation::DeleteCollection => {
-            delete_collection(call, kind, path, representation, warnings).await
+            Box::pin(delete_collection(
+                call,
+                kind,
+                path,
+                representation,
+                warnings,
+            ))
+            .await
         }
     }
 }

@@ -66,10 +66,12 @@ pub(super) async fn attest(
     object: &Map,
     old: Option<&Map>,
 ) -> Result<(), Error> {
-    let ours = request.kind.group == GROUP && request.kind.resource == "clustertrustbundles";
+    if request.kind.group != GROUP || request.kind.resource != "clustertrustbundles" {
+        return Ok(());
+    }
     let signer = signer(object);
     let unchanged = old.is_some_and(|old| super::escalation::is_collection(object, old));
-    if !ours || signer.is_empty() || unchanged {
+    if signer.is_empty() || unchanged {
         return Ok(());
     }
     if resources.may_for_signer(request, "attest", signer).await? {
