@@ -9,19 +9,6 @@ use super::row::{Row, UNKNOWN};
 use crate::json_path::{Found, JsonPath};
 use crate::kind::Column;
 
-/// What upstream's documentation says of an object's name.
-pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, \
-     although some resources may allow a client to request the generation of an appropriate name \
-     automatically. Name is primarily intended for creation idempotence and configuration \
-     definition. Cannot be updated. More info: \
-     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-/// What upstream's documentation says of the time of creation.
-pub(super) const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object \
-     was created. It is not guaranteed to be set in happens-before order across separate \
-     operations. Clients may not set this value. It is represented in RFC3339 form and is in \
-     UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
-     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-
 /// The columns of a version of a custom resource, given its `additionalPrinterColumns`.
 ///
 /// Without any there is the age. A path that cannot be read ends the columns: there is no one to
@@ -31,14 +18,14 @@ pub fn custom_columns(printer_columns: &[Value]) -> Vec<Column> {
         name: "Name".into(),
         kind: "string".into(),
         format: "name".into(),
-        description: NAME.into(),
+        description: Text::default(),
         priority: 0,
         path: None,
     }];
     if printer_columns.is_empty() {
         let age = column("Age", "date", ".metadata.creationTimestamp");
         columns.extend(age.map(|age| Column {
-            description: AGE.into(),
+            description: Text::default(),
             ..age
         }));
     }

@@ -15,20 +15,11 @@ pub fn scale_columns(kind: &Kind) -> Vec<Column> {
     } else {
         ("", "string")
     };
-    let described = |text: &str| match kind.is_custom() {
-        true => text.into(),
-        false => Default::default(),
-    };
     let column = |name: &str, kind: &str, format: &str, path: Option<&str>| Column {
         name: name.into(),
         kind: kind.into(),
         format: format.into(),
-        description: described(match name {
-            "Name" => custom::NAME,
-            "Desired" => "Number of desired replicas",
-            "Available" => "Number of actual replicas",
-            _ => custom::AGE,
-        }),
+        description: Default::default(),
         priority: 0,
         path: path.and_then(|path| JsonPath::parse(path).ok()),
     };

@@ -101,9 +101,10 @@ static RGB_COLOR: LazyLock<Regex> = LazyLock::new(|| {
 
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
     let plain = r"a-zA-Z0-9\p{S}\p{L}";
-    expression(&format!(
-        r"^([{plain}]((-?[{plain}]{{0,62}})?)|([{plain}](([{plain}-]{{0,61}}[{plain}])?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$"
-    ))
+    let single = format!("[{plain}]((-?[{plain}]{{0,62}})?)");
+    let label = format!(r"[{plain}](([{plain}-]{{0,61}}[{plain}])?)(\.)");
+    let domain = format!(r"({label}){{1,}}([a-zA-Z\p{{L}}]){{2,63}}");
+    expression(&format!("^({single}|{domain})$"))
 });
 
 fn is_hostname(text: &str) -> bool {
