@@ -11,7 +11,6 @@ mod compile;
 mod fill;
 mod formats;
 mod parse;
-mod pattern;
 mod prune;
 mod rules;
 mod unique;
@@ -19,10 +18,10 @@ mod validate;
 
 use object::{Text, Value};
 
+pub use cel::pattern::{Pattern, PatternError};
 pub use compile::compile;
 pub use fill::{fill_defaults, fill_value};
 pub use formats::is_unrecognized as has_unrecognized_format;
-pub use pattern::{Pattern, PatternError};
 pub use prune::{prune, prune_nulls, prune_value};
 pub use rules::{Rules, Verdict, check_definition};
 pub use unique::{check_unique, check_unique_value};
