@@ -105,3 +105,6 @@ impl Rules {
         evaluate::value(&self.root, schema, new, old, path)
     }
 }
+
+#[cfg(test)]
+mod tests;
