@@ -223,3 +223,29 @@ async fn a_charge_without_an_object_is_taken_back() {
     })
     .await;
 }
+
+/// A kind that does not exist yet is no reason to count again and again, or not at all.
+#[tokio::test]
+async fn what_no_kind_uses_is_left_out_of_the_count() {
+    let resources = server().await;
+    let running = resources.clone();
+    tokio::spawn(running.run_controllers(vec![Controller::ResourceQuota], String::new()));
+    let hard = value!({"configmaps": "3", "count/widgets.example.com": "1"});
+    let wanted = value!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+    let quotas = Ask::new(&resources, "", "resourcequotas");
+    quotas.create(wanted).await.unwrap();
+    let none = value!({"configmaps": "0"});
+    until(&resources, "it is counted", async || {
+        used(&resources).await == none
+    })
+    .await;
+    let maps = Ask::new(&resources, "", "configmaps");
+    maps.create(config_map("a")).await.unwrap();
+    assert_eq!(used(&resources).await, value!({"configmaps": "1"}));
+    let a = Ask::new(&resources, "", "configmaps").named("a");
+    a.delete().await.unwrap();
+    until(&resources, "it is given back", async || {
+        used(&resources).await == none
+    })
+    .await;
+}

@@ -30,6 +30,8 @@ const SOON: Duration = Duration::from_millis(50);
 const REST_FACTOR: u32 = 10;
 /// A failed count is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Resources that no kind uses yet are looked for again after this long.
+const LOOK: Duration = Duration::from_secs(5);
 /// Everything is counted again after this long: pods run out of grace without an event, and charges
 /// may be lost in a crash.
 const RESYNC: Duration = Duration::from_secs(5 * 60);
@@ -49,6 +51,8 @@ struct Controller {
     resources: Resources,
     /// When each namespace is counted next.
     due: BTreeMap<Text, Instant>,
+    /// Namespaces that are due only because a kind may have come that their quotas name.
+    looks: BTreeSet<Text>,
     /// How long to wait before a namespace is counted again.
     rest: HashMap<Text, Duration>,
     /// Follows the collections that quotas are about.
@@ -61,6 +65,7 @@ impl Controller {
         Controller {
             resources,
             due: BTreeMap::new(),
+            looks: BTreeSet::new(),
             rest: HashMap::new(),
             followers: JoinSet::new(),
             followed: BTreeSet::new(),
@@ -84,7 +89,7 @@ impl Controller {
                 let page = store.range(&kind.collection, Range::default()).await;
                 for record in page.map_err(failed)?.records {
                     if let Some((namespace, _)) = record.name.split_once('/') {
-                        self.due.insert(namespace.into(), Instant::now());
+                        self.plan_now(namespace.into());
                     }
                 }
             }
@@ -117,7 +122,17 @@ impl Controller {
     fn plan(&mut self, namespace: Text) {
         let wait = self.rest.get(&namespace).copied().unwrap_or(SOON);
         let when = Instant::now() + wait;
-        self.due.entry(namespace).or_insert(when);
+        if self.looks.remove(&namespace) {
+            self.due.insert(namespace, when);
+        } else {
+            self.due.entry(namespace).or_insert(when);
+        }
+    }
+
+    /// Counts a namespace at once.
+    fn plan_now(&mut self, namespace: Text) {
+        self.looks.remove(&namespace);
+        self.due.insert(namespace, Instant::now());
     }
 
     fn see_quota(&mut self, event: &Event) {
@@ -127,16 +142,22 @@ impl Controller {
         let kind = self.resources.built_in(QUOTAS);
         let tree = kind.and_then(|kind| self.resources.tree(kind, event.record.clone()));
         // What admission adds needs no count.
-        if !event.deleted && tree.is_ok_and(|quota| !is_complete(&quota)) {
-            self.due.insert(namespace.into(), Instant::now());
+        let is_incomplete = |quota: Map| !is_complete(&self.resources, &quota);
+        if !event.deleted && tree.is_ok_and(is_incomplete) {
+            self.plan_now(namespace.into());
         }
     }
 
     async fn tend(&mut self, namespace: &Text) {
         let started = Instant::now();
-        match self.count(namespace).await {
+        let only_looks = self.looks.remove(namespace);
+        match self.count(namespace, only_looks).await {
             Ok(Counted::Nothing) => {
                 self.rest.remove(namespace);
+            }
+            Ok(Counted::Partly) => {
+                self.looks.insert(namespace.clone());
+                self.due.insert(namespace.clone(), Instant::now() + LOOK);
             }
             Ok(Counted::New) => {
                 // Whoever was on its way when the quota came was not charged.
@@ -153,37 +174,41 @@ impl Controller {
         }
     }
 
-    async fn count(&mut self, namespace: &Text) -> Result<Counted, Error> {
+    async fn count(&mut self, namespace: &Text, only_looks: bool) -> Result<Counted, Error> {
         let resources = self.resources.clone();
         let _alone = resources.quotas.hold(namespace).await;
         let quotas = resources.quotas_of(namespace).await?;
-        let mut counted = Counted::Nothing;
-        for live in &quotas {
-            if counted == Counted::Nothing {
-                counted = Counted::Again;
+        let complete = |live: &Live| is_complete(&resources, live.map());
+        let is_new = !quotas.iter().all(complete);
+        if is_new || !only_looks {
+            for live in &quotas {
+                self.count_quota(namespace, live).await?;
             }
-            if !is_complete(live.map()) {
-                counted = Counted::New;
-            }
-            self.count_quota(namespace, live).await?;
         }
-        Ok(counted)
+        let is_partly = |live: &Live| {
+            let hard = part(live.map(), "spec", "hard");
+            hard.keys().any(|name| !is_measured(&resources, name))
+        };
+        Ok(match quotas.as_slice() {
+            [] => Counted::Nothing,
+            _ if is_new => Counted::New,
+            quotas if quotas.iter().any(is_partly) => Counted::Partly,
+            _ => Counted::Again,
+        })
     }
 
     async fn count_quota(&mut self, namespace: &Text, live: &Live) -> Result<(), Error> {
         let quota = live.map();
-        let part = |part: &str, field: &str| {
-            amounts::read(quota.get(part).and_then(|part| part.get(field)))
-        };
-        let hard = part("spec", "hard");
+        let hard = part(quota, "spec", "hard");
         let selectors = Selector::of_quota(quota);
-        let mut used = part("status", "used");
+        let mut used = part(quota, "status", "used");
         for kind in kinds_of(&self.resources, &hard) {
             self.follow(&kind).await?;
             used.extend(self.usage(namespace, &kind, &hard, &selectors).await?);
         }
         used.retain(|name, _| hard.contains_key(name));
-        if is_complete(quota) && used == part("status", "used") {
+        let unchanged = used == part(quota, "status", "used");
+        if unchanged && is_complete(&self.resources, quota) {
             return Ok(());
         }
         let mut object = quota.clone();
@@ -272,22 +297,30 @@ enum Counted {
     New,
     /// Quotas that were counted before.
     Again,
+    /// Such quotas, and one of them names a resource that no kind uses.
+    Partly,
 }
 
-/// Whether the status has the limits of the spec, and a count for each.
-fn is_complete(quota: &Map) -> bool {
-    let part =
-        |part: &str, field: &str| amounts::read(quota.get(part).and_then(|part| part.get(field)));
-    let (wanted, hard, used) = (
-        part("spec", "hard"),
-        part("status", "hard"),
-        part("status", "used"),
-    );
+/// A list of amounts of a quota.
+fn part(quota: &Map, part: &str, field: &str) -> Amounts {
+    amounts::read(quota.get(part).and_then(|part| part.get(field)))
+}
+
+/// Whether the status has the limits of the spec, and a count for each that can be counted.
+fn is_complete(resources: &Resources, quota: &Map) -> bool {
+    let (wanted, hard) = (part(quota, "spec", "hard"), part(quota, "status", "hard"));
+    let used = part(quota, "status", "used");
     let has_status = quota
         .get("status")
         .is_some_and(|status| status.get("hard").is_some_and(|it| !it.is_null()));
-    let is_counted = |name: &Text| used.contains_key(name);
+    let is_counted = |name: &Text| used.contains_key(name) || !is_measured(resources, name);
     wanted == hard && (has_status || wanted.is_empty()) && hard.keys().all(is_counted)
+}
+
+/// Whether there is a kind that uses a resource.
+fn is_measured(resources: &Resources, name: &Text) -> bool {
+    let one = Amounts::from([(name.clone(), amounts::one())]);
+    !kinds_of(resources, &one).is_empty()
 }
 
 /// The stored kinds that resources of a quota are about, each once.
