@@ -32,6 +32,7 @@ commands:
   tidy                         the checks of the source tree itself
   conformance DIR [--update]   replay the recorded exchanges of DIR and compare the result with
                                conformance/passing.txt; --update adds what passes now
+  soak CHANGES [SEED]          the informer soak of `test`, longer: so many changes
   bench --loadgen PATH ...     measure start, memory, size, throughput and latency
   generate --facts DIR         write the catalogue's data from these facts
            --go-types DIR...   and from the struct tags of these Go sources";
@@ -56,6 +57,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     };
     match command.as_str() {
         "test" => test::run(rest),
+        "soak" => test::soak(rest),
         "tidy" => tidy::run(),
         "bench" => bench::run(rest),
         "conformance" => conformance::run(rest),

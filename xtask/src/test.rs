@@ -86,6 +86,34 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Runs the informer soak for so many changes, with the server as users run it.
+pub(crate) fn soak(arguments: &[String]) -> Result<(), Failure> {
+    let is_number = |text: &String| text.parse::<u64>().is_ok();
+    let (changes, seed) = match arguments {
+        [changes] if is_number(changes) => (changes, None),
+        [changes, seed] if is_number(changes) && is_number(seed) => (changes, Some(seed)),
+        _ => {
+            let usage = "usage: cargo xtask soak CHANGES [SEED]";
+            return Err(Failure::usage("soak needs the number of changes", usage));
+        }
+    };
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "windlass",
+        "--test",
+        "main",
+    ];
+    let mut command = shell::cargo(&test);
+    command.args(["soak", "--", "--nocapture"]);
+    command.env("WINDLASS_SOAK_CHANGES", changes);
+    if let Some(seed) = seed {
+        command.env("WINDLASS_SOAK_SEED", seed);
+    }
+    shell::run(&mut command)
+}
+
 fn format() -> Result<(), Failure> {
     shell::run(&mut shell::command("rustc", &["--version"]))?;
     shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))

@@ -11,3 +11,4 @@ mod limits;
 mod paths;
 mod raw;
 mod rust_client;
+mod soak;
