@@ -35,6 +35,8 @@ const JSON_PATCH: &str = "JSONPatch";
 pub struct Environment {
     variables: Vec<Variable>,
     objects: Arc<HashMap<Arc<str>, Arc<Shape>>>,
+    /// Object types whose fields have types but no shape.
+    typed: Vec<(String, Vec<(String, Type)>)>,
     is_mutation: bool,
 }
 
@@ -48,6 +50,7 @@ struct Variable {
 /// The fields of an object type.
 pub(crate) enum Fields<'a> {
     Shape(&'a Shape),
+    Typed(&'a [(String, Type)]),
     /// An object that a mutating policy makes: any field, of any type.
     Made,
     JsonPatch,
@@ -57,6 +60,10 @@ impl Fields<'_> {
     pub(crate) fn field(&self, name: &str) -> Option<Type> {
         match self {
             Fields::Shape(shape) => shape.field(name).map(|it| it.of_type()),
+            Fields::Typed(fields) => {
+                let found = fields.iter().find(|(it, _)| it == name);
+                found.map(|(_, of)| of.clone())
+            }
             Fields::Made => Some(Type::Dyn),
             Fields::JsonPatch => match name {
                 "op" | "path" | "from" => Some(Type::String),
@@ -113,14 +120,14 @@ impl Environment {
         self
     }
 
-    /// Adds an object type whose fields have these types; values of it are bound as
-    /// [`crate::Lazy`] or as data.
+    /// Adds a variable with fields of these types, such as the `variables` of a policy. Its value
+    /// is bound with [`crate::Bindings::bind_lazy`].
     #[must_use]
-    pub fn with_object_type(mut self, shape: &Arc<Shape>) -> Environment {
-        let mut objects = HashMap::new();
-        shape.collect_objects(&mut objects);
-        Arc::make_mut(&mut self.objects).extend(objects);
-        self
+    pub fn with_fields(mut self, name: &str, fields: Vec<(String, Type)>) -> Environment {
+        let of = format!("kubernetes.{name}");
+        let variable = Type::object(&of);
+        self.typed.push((of, fields));
+        self.with_variable(name, variable)
     }
 
     /// Adds what mutating policies have: object literals, JSON patches and their functions.
@@ -206,7 +213,11 @@ impl Environment {
                 return Some(Fields::JsonPatch);
             }
         }
-        self.objects.get(name).map(|it| Fields::Shape(it))
+        let typed = self.typed.iter().rev().find(|(it, _)| it == name);
+        match typed {
+            Some((_, fields)) => Some(Fields::Typed(fields)),
+            None => self.objects.get(name).map(|it| Fields::Shape(it)),
+        }
     }
 
     pub(crate) fn has_function(&self, name: &str) -> bool {

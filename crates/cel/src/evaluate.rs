@@ -135,7 +135,8 @@ enum Slot<'p, 'v> {
 
 /// One evaluation under way.
 pub(crate) struct Context<'p, 'v> {
-    variables: &'p [Option<&'p Value<'v>>],
+    /// The variables that the plan reads, in its order, with their values.
+    variables: &'p [(&'p str, Option<&'p Value<'v>>)],
     slots: Vec<Slot<'p, 'v>>,
     meter: Meter,
 }
@@ -144,7 +145,7 @@ type Outcome<'v> = Result<Value<'v>, Fault>;
 
 impl<'p, 'v> Context<'p, 'v> {
     pub(crate) fn new(
-        variables: &'p [Option<&'p Value<'v>>],
+        variables: &'p [(&'p str, Option<&'p Value<'v>>)],
         slots: usize,
         meter: Meter,
     ) -> Context<'p, 'v> {

@@ -69,6 +69,11 @@ impl Budget {
     pub fn remaining(&self) -> u64 {
         self.remaining
     }
+
+    /// Takes away what something else cost, such as a variable that an expression read.
+    pub fn spend(&mut self, cost: u64) {
+        self.remaining = self.remaining.saturating_sub(cost);
+    }
 }
 
 /// The values of variables.
@@ -182,17 +187,11 @@ impl Program {
             .plan
             .as_ref()
             .map_err(|why| Error::Evaluation(why.clone()))?;
-        let variables: Vec<Option<&Value<'v>>> = self
+        let variables: Vec<(&str, Option<&Value<'v>>)> = self
             .variables
             .iter()
-            .map(|name| bindings.get(name))
+            .map(|name| (name.as_str(), bindings.get(name)))
             .collect();
-        if let Some(at) = variables.iter().position(Option::is_none)
-            && self.variables.len() == 1
-        {
-            let name = &self.variables[at];
-            return Err(Error::Evaluation(format!("no such attribute(s): {name}")));
-        }
         let limit = budget.call_limit.min(budget.remaining);
         let mut context = Context::new(&variables, plan.slots, Meter::new(limit));
         let outcome = context.evaluate(&plan.root);

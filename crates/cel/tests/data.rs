@@ -161,11 +161,10 @@ impl Lazy for Variables {
 #[test]
 fn lazy_fields_are_asked_for_when_they_are_read() {
     let fields = vec![
-        property("good", Shape::int()),
-        property("bad", Shape::int()),
+        ("good".to_owned(), Type::Int),
+        ("bad".to_owned(), Type::Int),
     ];
-    let shape = Shape::object(fields).shared("kubernetes.variables");
-    let environment = Environment::new().with_data("variables", &shape);
+    let environment = Environment::new().with_fields("variables", fields);
     let run = |text: &str| {
         let program = environment.compile(text).expect("an expression");
         let bindings = Bindings::new().bind_lazy("variables", &Variables);

@@ -164,6 +164,7 @@ impl<'a> Coster<'a> {
         }
     }
 
+    /// Functions that Kubernetes charges by a rule of its own; the others cost one.
     fn kubernetes(
         &mut self,
         function: &str,
@@ -171,51 +172,8 @@ impl<'a> Coster<'a> {
         target: Option<&Argument<'_>>,
         arguments: &[Argument<'_>],
     ) -> Option<Costed> {
-        let unit = Some((Range::fixed(1), None));
         match (function, target, arguments) {
             ("check", _, _) => Some((Range::fixed(charge::AUTHORIZATION), None)),
-            (
-                "serviceAccount"
-                | "path"
-                | "group"
-                | "resource"
-                | "subresource"
-                | "namespace"
-                | "name"
-                | "allowed"
-                | "reason"
-                | "error"
-                | "errored"
-                | "format.named"
-                | "sign"
-                | "asInteger"
-                | "isInteger"
-                | "asApproximateFloat"
-                | "isGreaterThan"
-                | "isLessThan"
-                | "compareTo"
-                | "add"
-                | "sub"
-                | "major"
-                | "minor"
-                | "patch"
-                | "getScheme"
-                | "getHostname"
-                | "getHost"
-                | "getPort"
-                | "getEscapedPath"
-                | "getQuery"
-                | "masked"
-                | "prefixLength"
-                | "family"
-                | "isUnspecified"
-                | "isLoopback"
-                | "isLinkLocalMulticast"
-                | "isLinkLocalUnicast"
-                | "isGlobalUnicast",
-                _,
-                _,
-            ) => unit,
             ("fieldSelector" | "labelSelector", _, [selector]) => {
                 let parse = selector.size().scaled(CHARACTER);
                 let requirements = selector.size().scaled(0.5);
@@ -248,30 +206,12 @@ impl<'a> Coster<'a> {
                 let max = target.size().max;
                 Some((cost, Some(Range { min: 0, max })))
             }
-            ("ip", _, _) if overload == "cidr_ip" => unit,
-            (
-                "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver"
-                | "isSemver",
-                _,
-                [text, ..],
-            ) => Some((text.size().scaled(CHARACTER), None)),
-            ("ip.isCanonical", _, [text]) => Some((text.size().scaled(2.0 * CHARACTER), None)),
-            ("containsIP" | "containsCIDR", _, [other]) => {
-                let mut cost = ADDRESS.plus(ADDRESS).scaled(CHARACTER);
-                if function == "containsCIDR" {
-                    cost = cost.plus(ADDRESS.scaled(CHARACTER)).plus(Range::fixed(1));
-                }
-                if overload.ends_with("_string") {
-                    cost = cost.plus(other.size().scaled(CHARACTER));
-                }
-                Some((cost, None))
-            }
             ("validate", _, [text]) => {
                 let pattern = FORMAT_PATTERN * PATTERN_CHARACTER;
                 Some((text.size().scaled(CHARACTER).scaled(pattern), None))
             }
             ("_==_", _, [left, right]) if left.of == right.of => equality(left, right),
-            _ => None,
+            _ => parsed_text(function, overload, arguments),
         }
     }
 
@@ -311,6 +251,30 @@ impl<'a> Coster<'a> {
         }
         (size.scaled(CHARACTER), Some(size))
     }
+}
+
+/// Functions that read addresses, networks, amounts and versions out of text.
+fn parsed_text(function: &str, overload: &str, arguments: &[Argument<'_>]) -> Option<Costed> {
+    let cost = match (function, arguments) {
+        ("ip", _) if overload == "cidr_ip" => Range::fixed(1),
+        (
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver",
+            [text, ..],
+        ) => text.size().scaled(CHARACTER),
+        ("ip.isCanonical", [text]) => text.size().scaled(2.0 * CHARACTER),
+        ("containsIP" | "containsCIDR", [other]) => {
+            let mut cost = ADDRESS.plus(ADDRESS).scaled(CHARACTER);
+            if function == "containsCIDR" {
+                cost = cost.plus(ADDRESS.scaled(CHARACTER)).plus(Range::fixed(1));
+            }
+            if overload.ends_with("_string") {
+                cost = cost.plus(other.size().scaled(CHARACTER));
+            }
+            cost
+        }
+        _ => return None,
+    };
+    Some((cost, None))
 }
 
 fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<Costed> {

@@ -20,8 +20,9 @@ impl<'p, 'v> Context<'p, 'v> {
     fn base(&mut self, base: &'p Base) -> Outcome<'v> {
         match base {
             Base::Variable(at) => match self.variables.get(*at) {
-                Some(Some(value)) => Ok(Value::clone(value)),
-                _ => Err(Fault::new("no such attribute(s)")),
+                Some((_, Some(value))) => Ok(Value::clone(value)),
+                Some((name, None)) => Err(Fault::from(format!("no such attribute(s): {name}"))),
+                None => Err(Fault::new("no such attribute(s)")),
             },
             Base::Local(slot) => self.local(*slot),
             Base::Relative(node) => self.evaluate(node),

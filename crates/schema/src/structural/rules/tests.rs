@@ -68,7 +68,10 @@ fn a_broken_rule_is_told_with_the_best_message_there_is() {
 
 #[test]
 fn a_rule_blames_the_field_and_the_reason_it_names() {
-    let rule = |reason: &str, path: &str| value!({"rule": "false", "message": "no", "reason": reason, "fieldPath": path});
+    let rule = |reason: &str, path: &str| {
+        let (rule, message) = ("false", "no");
+        value!({"rule": rule, "message": message, "reason": reason, "fieldPath": path})
+    };
     let schema = schema(value!({
         "type": "object",
         "x-kubernetes-validations": [
