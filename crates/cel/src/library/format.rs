@@ -150,7 +150,7 @@ fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
     let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/');
-    !text.is_empty() && text.len() % 4 == 0 && padding <= 2 && digits.bytes().all(plain)
+    !text.is_empty() && text.len().is_multiple_of(4) && padding <= 2 && digits.bytes().all(plain)
 }
 
 fn is_date_time(text: &str) -> bool {

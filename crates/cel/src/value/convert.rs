@@ -144,7 +144,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
         .bytes()
         .filter(|it| !matches!(it, b'\n' | b'\r'))
         .collect();
-    if digits.len() % 4 != 0 {
+    if !digits.len().is_multiple_of(4) {
         return None;
     }
     let padding = digits.iter().rev().take_while(|it| **it == b'=').count();
