@@ -7,9 +7,6 @@ use std::sync::{Arc, LazyLock};
 
 use cel::{Environment, ListKind, Program, Property, Shape, Type};
 
-/// The type of `variables`.
-const VARIABLES: &str = "kubernetes.variables";
-
 /// What an expression must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
@@ -90,13 +87,7 @@ impl Compiler {
             environment = environment.for_mutation();
         }
         if let Some(variables) = &self.variables {
-            let fields = variables
-                .iter()
-                .map(|(name, of)| property(name, shape_of(of)));
-            let shape = Shape::object(fields.collect()).shared(VARIABLES);
-            environment = environment
-                .with_object_type(&shape)
-                .with_variable("variables", shape.of_type());
+            environment = environment.with_fields("variables", variables.clone());
         }
         let program = environment
             .compile(text)
@@ -130,22 +121,6 @@ impl Gives {
                 several.join(" ")
             ),
         })
-    }
-}
-
-/// The shape of a variable, as far as shapes can say it.
-fn shape_of(of: &Type) -> Shape {
-    match of {
-        Type::Bool => Shape::bool(),
-        Type::Int => Shape::int(),
-        Type::Double => Shape::double(),
-        Type::String => text_shape(""),
-        Type::Bytes => text_shape("byte"),
-        Type::Duration => text_shape("duration"),
-        Type::Timestamp => text_shape("date-time"),
-        Type::List(of) => Shape::list(Arc::new(shape_of(of)), ListKind::Atomic, None),
-        Type::Map(of) if of.0 == Type::String => Shape::map(Arc::new(shape_of(&of.1)), None),
-        _ => Shape::clone(Shape::any()),
     }
 }
 

@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_file_holds_flags_by_their_long_names() {
-        let text = "listen: 127.0.0.1:7000\nhistory-bytes: 100\nenable-priority-and-fairness: false\n\
+        let text = "listen: 127.0.0.1:7000\nhistory-bytes: 100\n\
+                    enable-priority-and-fairness: false\n\
                     disable-admission-plugins: [Priority, ServiceAccount]\n\
                     feature-gates: {ServerSideApply: false}\n";
         let expected = [

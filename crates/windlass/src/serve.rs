@@ -95,26 +95,9 @@ where
     S: Future<Output = ()> + Send + 'static,
 {
     let new = make_directory(&options.data)?;
-    let clock = Arc::new(SystemClock);
     let store = open_store(&options, storage)?;
     let (listener, address) = listen(options.listen).await?;
-    // Making keys and making objects both wait for the disk; they may wait together.
-    let flags = options.clone();
-    let making = tokio::task::spawn_blocking(move || make_credentials(&flags, address));
-    let chain = Chain::new(
-        &options.enable_admission_plugins,
-        &options.disable_admission_plugins,
-    )?;
-    let resources = Resources::new(store.clone(), clock, chain)
-        .with_server_side_apply(options.server_side_apply());
-    resources.bootstrap(address).await?;
-    let made = making.await;
-    let made = made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
-    let flags = &options.identity;
-    let modes = identity::modes(flags, &resources)?;
-    let resources = resources
-        .with_authorization(modes)
-        .with_issuer(Arc::clone(&made.issuer));
+    let (resources, made) = prepare(&options, &store, address).await?;
     let Certificates {
         serving,
         authorities,
@@ -125,7 +108,7 @@ where
         listener,
         server::Options {
             authenticator: identity::authenticator(
-                flags,
+                &options.identity,
                 &made.credentials,
                 &resources,
                 &made.issuer,
@@ -138,10 +121,9 @@ where
         },
     )
     .map_err(Failure::Runtime)?;
-    let (front_proxy, front_authority) = made.front_proxy;
-    server.set_proxy_identity(front_proxy);
+    server.set_proxy_identity(made.front_proxy.0);
     resources
-        .publish_authorities(made.credentials.authority(), &front_authority)
+        .publish_authorities(made.credentials.authority(), &made.front_proxy.1)
         .await?;
     control::listen(&options.data, store.clone()).await?;
     let which = options.controllers();
@@ -163,15 +145,40 @@ where
     });
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
-    definitions.abort();
-    registration.abort();
-    if let Some(controllers) = controllers {
-        controllers.abort();
+    for task in [definitions, registration, renewal]
+        .into_iter()
+        .chain(controllers)
+    {
+        task.abort();
     }
-    renewal.abort();
     store.close().await;
     info!("stopped");
     Ok(())
+}
+
+/// Makes what the first start needs: the objects, the keys and who may use them.
+async fn prepare(
+    options: &Serve,
+    store: &Store,
+    address: SocketAddr,
+) -> Result<(Resources, Made), Failure> {
+    // Making keys and making objects both wait for the disk; they may wait together.
+    let flags = options.clone();
+    let making = tokio::task::spawn_blocking(move || make_credentials(&flags, address));
+    let chain = Chain::new(
+        &options.enable_admission_plugins,
+        &options.disable_admission_plugins,
+    )?;
+    let resources = Resources::new(store.clone(), Arc::new(SystemClock), chain)
+        .with_server_side_apply(options.server_side_apply());
+    resources.bootstrap(address).await?;
+    let made = making.await;
+    let made = made.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
+    let modes = identity::modes(&options.identity, &resources)?;
+    let resources = resources
+        .with_authorization(modes)
+        .with_issuer(Arc::clone(&made.issuer));
+    Ok((resources, made))
 }
 
 fn open_store(options: &Serve, storage: Storage) -> Result<Store, Failure> {
