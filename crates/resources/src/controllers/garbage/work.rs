@@ -139,7 +139,8 @@ impl Collector {
             return Ok(Standing::Unknown);
         };
         if kind.namespaced && namespace.is_empty() {
-            debug!(object = %object.name, owner = %owner.name, "an owner in a namespace is no owner");
+            let (object, owner) = (&object.name, &owner.name);
+            debug!(%object, %owner, "an owner in a namespace is no owner");
             return Ok(Standing::Unknown);
         }
         let name = store_name(kind, namespace, &owner.name);
