@@ -1,9 +1,9 @@
 //! The kinds that are served: the built-in ones, as data, and those that definitions add.
 //!
-//! The facts of the built-in ones live in two text files under `generated/`, written by `cargo xtask generate` and
-//! compiled in. They are decoded on first use, all at once, because that takes about a
-//! millisecond; every kind shares one arena of types. What upstream writes as code comes from
-//! elsewhere: rules per kind from the `groups` module, keys of the store from `storage`.
+//! The facts of the built-in ones live in two text files under `generated/`, written by
+//! `cargo xtask generate` and compiled in. They are decoded on first use, all at once, because that
+//! takes about a millisecond; every kind shares one arena of types. What upstream writes as code
+//! comes from elsewhere: rules per kind from the `groups` module, keys of the store from `storage`.
 
 mod build;
 mod names;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
+use object::field::FieldError;
 use object::{Value, json, yaml};
 use resources::Error;
 use resources::body::Media;
@@ -153,7 +154,7 @@ impl Failure {
 
 fn write_denial(denial: &Denial, out: &mut Vec<u8>) {
     out.extend_from_slice(
-        b"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":",
+        br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#,
     );
     json::write_string(&denial.message, out);
     if !denial.reason.is_empty() {
@@ -227,6 +228,15 @@ fn write_cause(cause: &Cause, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
+/// A mistake as clients can act on it.
+fn cause_of(error: &FieldError) -> Cause {
+    Cause {
+        reason: error.mistake.reason().into(),
+        message: error.message(),
+        field: error.field.clone(),
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let message = error.to_string();
@@ -245,19 +255,9 @@ impl From<Error> for Failure {
                 advice,
                 ..Failure::new(409, "Conflict", message).with_causes(causes)
             },
-            Error::Invalid { subject, errors } => {
-                let causes = errors
-                    .iter()
-                    .map(|error| Cause {
-                        reason: error.mistake.reason().into(),
-                        message: error.message(),
-                        field: error.field.clone(),
-                    })
-                    .collect();
-                Failure::new(422, "Invalid", message)
-                    .about(subject)
-                    .with_causes(causes)
-            }
+            Error::Invalid { subject, errors } => Failure::new(422, "Invalid", message)
+                .about(subject)
+                .with_causes(errors.iter().map(cause_of).collect()),
             Error::Unprocessable => Failure::new(422, "Invalid", message).about(Subject::default()),
             Error::BadRequest(_) => Failure::new(400, "BadRequest", message),
             Error::Forbidden {

@@ -318,7 +318,8 @@ fn patch_type(
                 .map(PatchType::media_type)
                 .collect();
             let text = format!(
-                "the body of the request was in an unknown format - accepted media types include: {}",
+                "the body of the request was in an unknown format - accepted media types \
+                 include: {}",
                 taken.join(", ")
             );
             Err(Failure::new(415, "UnsupportedMediaType", text))

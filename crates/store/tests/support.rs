@@ -65,8 +65,8 @@ pub(crate) fn try_open(disk: &Disk, options: Options) -> Result<Store, windlass_
     Store::open_with(disk.files(), Path::new("/data"), options)
 }
 
-/// Runs a check on each engine: in memory, on disk, on disk with nothing old in memory, and the same
-/// with values that are sealed.
+/// Runs a check on each engine: in memory, on disk, on disk with nothing old in memory, and the
+/// same with values that are sealed.
 pub(crate) fn on_each_engine<F: Future<Output = ()>>(check: impl Fn(Store, Arc<FalseClock>) -> F) {
     for engine in [
         "memory",

@@ -1,3 +1,5 @@
+//! Reviews of conversions: what is asked, and which answers are taken.
+
 use super::*;
 use object::value;
 

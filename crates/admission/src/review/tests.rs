@@ -1,3 +1,5 @@
+//! Reviews of admission: what is asked, and which answers are taken.
+
 use super::*;
 use crate::attributes::Operation;
 
