@@ -18,8 +18,8 @@ use crate::tokens::{Known, Presented, TokenAuthenticator};
 const UID_OID: &str = "1.3.6.1.4.1.57683.2";
 const INVALID_TOKEN: &str = "invalid bearer token";
 
-/// What a request brings along.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a request brings along. It has no debug form, so that no log can hold it.
+#[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
     /// The `Authorization` header.
     pub authorization: Option<&'a str>,

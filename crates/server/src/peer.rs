@@ -118,7 +118,7 @@ impl ClientCertificates {
             verifier.verify_client_cert(own, above, now).is_ok()
         };
         let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
-        let is_client = clients.as_deref().is_some_and(|clients| is_signed(clients));
+        let is_client = clients.as_deref().is_some_and(is_signed);
         let is_proxy = self.proxy.as_ref().is_some_and(|(proxy, authority)| {
             let authority = authority.read().unwrap_or_else(PoisonError::into_inner);
             let may_speak = proxy.names.is_empty() || proxy.names.contains(&name);
