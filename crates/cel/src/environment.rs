@@ -120,6 +120,15 @@ impl Environment {
         self
     }
 
+    /// Adds the object types of a shape, whose values other variables hold.
+    #[must_use]
+    pub fn with_object_type(mut self, shape: &Arc<Shape>) -> Environment {
+        let mut objects = HashMap::new();
+        shape.collect_objects(&mut objects);
+        Arc::make_mut(&mut self.objects).extend(objects);
+        self
+    }
+
     /// Adds a variable with fields of these types, such as the `variables` of a policy. Its value
     /// is bound with [`crate::Bindings::bind_lazy`].
     #[must_use]

@@ -88,12 +88,12 @@ impl<'v> List<'v> {
         }
     }
 
-    /// The elements in order.
     /// The items, each read as it is looked at.
     pub fn items(&self) -> impl Iterator<Item = Result<Value<'v>, crate::Error>> {
         self.iter().map(|item| item.map_err(crate::Error::from))
     }
 
+    /// The elements in order.
     pub(crate) fn iter(&self) -> Iter<'v> {
         Iter {
             open: vec![self.clone()],
