@@ -12,6 +12,7 @@ mod log;
 mod policy;
 mod webhook;
 
+use std::borrow::Cow;
 use std::io;
 use std::io::Read as _;
 use std::net::IpAddr;
@@ -187,7 +188,7 @@ pub(crate) struct Trail {
 #[derive(Default)]
 pub(crate) struct Notes {
     impersonated: Option<Arc<User>>,
-    annotations: Vec<(&'static str, String)>,
+    annotations: Vec<(Cow<'static, str>, String)>,
     request: Option<Value>,
 }
 
@@ -201,7 +202,10 @@ impl Trail {
             user_agent.push_str("...TRUNCATED");
         }
         let notes = Notes {
-            annotations: vec![("windlass/authenticator", arrival.authenticator.to_owned())],
+            annotations: vec![(
+                "windlass/authenticator".into(),
+                arrival.authenticator.to_owned(),
+            )],
             ..Notes::default()
         };
         Trail {
@@ -227,8 +231,15 @@ impl Trail {
     /// Whether the user may do this, and why.
     pub(crate) fn decided(&self, decision: &'static str, reason: String) {
         let annotations = &mut self.notes().annotations;
-        annotations.push(("authorization.k8s.io/decision", decision.to_owned()));
-        annotations.push(("authorization.k8s.io/reason", reason));
+        annotations.push(("authorization.k8s.io/decision".into(), decision.to_owned()));
+        annotations.push(("authorization.k8s.io/reason".into(), reason));
+    }
+
+    /// What admission has to say about the request.
+    pub(crate) fn admitted(&self, annotations: Vec<(String, String)>) {
+        let annotations = annotations.into_iter();
+        let annotations = annotations.map(|(name, value)| (name.into(), value));
+        self.notes().annotations.extend(annotations);
     }
 
     /// The body of the request.

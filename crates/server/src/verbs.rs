@@ -41,6 +41,9 @@ pub(crate) async fn answer(
     let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
     add_warnings(&mut answer, &warnings.take());
+    if let Some(trail) = &call.trail {
+        trail.admitted(warnings.annotations());
+    }
     answer
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn write(
     if !notes.annotations.is_empty() {
         let mut annotations = Map::with_capacity(notes.annotations.len());
         for (name, value) in &notes.annotations {
-            annotations.insert(*name, value.as_str().into());
+            annotations.insert(name.as_ref(), value.as_str().into());
         }
         field("annotations", &annotations.into(), &mut out);
     }
