@@ -28,6 +28,7 @@ use object::Text;
 use store::{Pulse, Range, Revision, Store};
 
 use crate::Resources;
+use crate::admission::{Chain, Plugin};
 use crate::conversion::Converters;
 use crate::error::{Error, Subject};
 use crate::record::Stored;
@@ -165,6 +166,7 @@ impl Resources {
             }
         }
         set.gather();
+        set.keep_enabled(&self.admission);
         let active = !set.is_empty();
         *self
             .hooks
@@ -215,6 +217,22 @@ impl Set {
             Compiled::Policy(policy) => Some((policy, &policy.policy.name)),
             _ => None,
         });
+    }
+
+    /// Leaves out what is switched off as a plugin.
+    fn keep_enabled(&mut self, chain: &Chain) {
+        if !chain.has(Plugin::MutatingAdmissionPolicy) {
+            self.changing_policies.clear();
+        }
+        if !chain.has(Plugin::MutatingAdmissionWebhook) {
+            self.mutating.clear();
+        }
+        if !chain.has(Plugin::ValidatingAdmissionPolicy) {
+            self.policies.clear();
+        }
+        if !chain.has(Plugin::ValidatingAdmissionWebhook) {
+            self.validating.clear();
+        }
     }
 
     fn webhooks(&self, place: usize) -> Vec<Arc<Webhook>> {

@@ -156,6 +156,14 @@ impl<'a> Ask<'a> {
             .await
     }
 
+    pub(crate) async fn admit_connection(&self, kind: &str, wanted: Value) -> Result<(), Error> {
+        let options = self.options();
+        let wanted = wanted.as_object().cloned().unwrap_or_default();
+        self.resources
+            .admit_connection(&self.request(&options), kind, wanted)
+            .await
+    }
+
     pub(crate) async fn connect(&self, container: &str) -> Result<(), Error> {
         let options = self.options();
         self.resources

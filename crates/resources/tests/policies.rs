@@ -5,7 +5,7 @@ use object::{Value, value};
 use resources::error::Denial;
 use resources::{Error, Resources};
 
-use crate::fixture::{Ask, refusal, server};
+use crate::fixture::{Ask, refusal, server, server_without};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -131,6 +131,20 @@ async fn labels_can_be_required() {
         .unwrap();
     metadata.insert("labels", value!({"team": "one"}));
     assert!(ask.create(labelled).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_switched_off_lets_everything_through() {
+    for (plugin, allowed) in [
+        ("ValidatingAdmissionPolicy", true),
+        ("ValidatingAdmissionWebhook", false),
+    ] {
+        let resources = server_without(&["ServiceAccount", plugin]).await;
+        let spec = value!({"validations": [{"expression": "false"}]});
+        enforce(&resources, "configmaps", spec, value!({})).await;
+        let created = create_map(&resources, "one", value!({})).await;
+        assert_eq!(created.is_ok(), allowed, "without {plugin}");
+    }
 }
 
 #[tokio::test]

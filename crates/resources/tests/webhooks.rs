@@ -549,3 +549,29 @@ async fn a_service_outside_is_called_by_its_own_name() {
     }
     assert_eq!(hook.connections(), 1, "connections are kept");
 }
+
+#[tokio::test]
+async fn a_connection_shows_what_it_is_wanted_for() {
+    let resources = server().await;
+    let hook = WebhookServer::start(|asked| answer(asked, "\"allowed\":false")).await;
+    let rules = value!({"rules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"],
+        "resources": ["pods/exec"],
+    }]});
+    let webhooks = vec![webhook(&hook, "/v", rules)];
+    configure(&resources, VALIDATING, "one", webhooks).await;
+    let ask = Ask::new(&resources, "", "pods").named("web").under("exec");
+    let wanted = value!({"command": ["sh"], "stdin": true});
+    let refused = ask.admit_connection("PodExecOptions", wanted).await;
+    assert!(matches!(refused, Err(Error::Denied(_))));
+    let review = &reviews(&hook)[0];
+    let request = review.get("request").unwrap();
+    assert_eq!(request.str_at(&["operation"]), Some("CONNECT"));
+    assert_eq!(request.str_at(&["kind", "kind"]), Some("PodExecOptions"));
+    assert_eq!(request.str_at(&["subResource"]), Some("exec"));
+    assert_eq!(request.get("options"), Some(&Value::Null));
+    let object = value!({
+        "kind": "PodExecOptions", "apiVersion": "v1", "command": ["sh"], "stdin": true,
+    });
+    assert_eq!(request.get("object"), Some(&object));
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hyper::{Response, StatusCode};
 use kinds::Kind;
+use object::{Map, Value};
 use resources::Warnings;
 use resources::options::WriteOptions;
 
@@ -12,6 +13,9 @@ use crate::body::Body;
 use crate::handle::Call;
 use crate::request::ResourcePath;
 use crate::verbs;
+
+/// What may be streamed from and to a container.
+const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
 
 /// Answers a request that would be passed on; whatever follows the subresource in the path is for
 /// the other side.
@@ -28,9 +32,50 @@ pub(crate) async fn answer(
     }
     let options = WriteOptions::default();
     let request = verbs::request(call, kind, path, &options, warnings);
+    if let Some((kind, wanted)) = wanted(call, path) {
+        let resources = &call.state.resources;
+        resources.admit_connection(&request, kind, wanted).await?;
+    }
     let container = call.query.text("container").unwrap_or_default();
     call.state.resources.connect(&request, container).await?;
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = StatusCode::NO_CONTENT;
     Ok(answer)
+}
+
+/// What a connection is wanted for, as admission sees it; logs are read without asking anybody.
+fn wanted(call: &Call, path: &ResourcePath) -> Option<(&'static str, Map)> {
+    let (kind, flags): (_, &[&str]) = match (path.resource.as_str(), path.subresource.as_str()) {
+        ("pods", "exec") => ("PodExecOptions", &STREAMS),
+        ("pods", "attach") => ("PodAttachOptions", &STREAMS),
+        ("pods", "portforward") => ("PodPortForwardOptions", &[]),
+        ("pods", "proxy") => ("PodProxyOptions", &[]),
+        ("services", "proxy") => ("ServiceProxyOptions", &[]),
+        ("nodes", "proxy") => ("NodeProxyOptions", &[]),
+        _ => return None,
+    };
+    let mut options = Map::new();
+    for flag in flags.iter().filter(|flag| call.query.flag(flag)) {
+        options.insert(*flag, Value::Bool(true));
+    }
+    if let Some(container) = call.query.text("container") {
+        options.insert("container", Value::from(container));
+    }
+    let command = call.query.all("command").into_iter().map(Value::from);
+    let command: Vec<Value> = command.collect();
+    if kind == "PodExecOptions" && !command.is_empty() {
+        options.insert("command", Value::Array(command));
+    }
+    let ports = call.query.all("ports");
+    let ports = ports.iter().flat_map(|ports| ports.split(','));
+    let ports: Vec<Value> = ports
+        .filter_map(|port| port.parse().ok().map(Value::Int))
+        .collect();
+    if !ports.is_empty() {
+        options.insert("ports", Value::Array(ports));
+    }
+    if path.subresource == "proxy" && !path.rest.is_empty() {
+        options.insert("path", Value::from(path.rest.as_str()));
+    }
+    Some((kind, options))
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use admission::attributes::Operation;
 use apply::ManagedFields;
-use kinds::Kind;
+use kinds::{Kind, Rules};
 use object::{Map, Value};
+use schema::Types;
 
 use super::mutating::Rounds;
 use super::{Matter, Set};
@@ -155,6 +157,35 @@ impl Resources {
         let mut matter = Matter::new(self, request, kind, Some(object), None);
         Box::pin(self.admit_whole(&set, &mut matter)).await?;
         Ok(matter.object.unwrap_or_default())
+    }
+
+    /// Lets policies and webhooks refuse a connection; `kind` and `options` say what is wanted.
+    ///
+    /// What they would change about the options has no effect.
+    pub async fn admit_connection(
+        &self,
+        request: &Request<'_>,
+        kind: &str,
+        mut options: Map,
+    ) -> Result<(), Error> {
+        let Some(set) = self.hooks_in_force().await? else {
+            return Ok(());
+        };
+        options.insert("kind", Value::from(kind));
+        options.insert("apiVersion", Value::from("v1"));
+        let mut types = Types::new();
+        let root = types.add_untyped_deduced();
+        let kind = Arc::new(Kind {
+            kind: kind.into(),
+            types: Arc::new(types),
+            root,
+            rules: Rules::default(),
+            ..Kind::clone(request.kind)
+        });
+        let mut matter = Matter::new(self, request, &kind, Some(options), None);
+        matter.operation = Operation::Connect;
+        matter.options = Value::Null;
+        Box::pin(self.admit_whole(&set, &mut matter)).await
     }
 
     /// Lets policies and webhooks change what shows a part of an object, such as its scale.

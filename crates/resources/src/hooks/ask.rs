@@ -39,6 +39,12 @@ pub(super) enum Answer {
     FailedOpen,
 }
 
+impl PartialEq for Form {
+    fn eq(&self, other: &Form) -> bool {
+        Arc::ptr_eq(&self.kind, &other.kind) && self.resource == other.resource
+    }
+}
+
 impl Resources {
     /// The record of the namespace that a request is in.
     pub(super) async fn namespace_of(

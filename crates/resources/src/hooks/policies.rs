@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use admission::attributes::Attributes;
 use admission::expression::Inputs;
-use admission::policy::{Binding, Findings, Policy, ValidatingPolicy};
+use admission::policy::{Binding, Findings, Policy};
 use admission::review::{Denial, request_value};
 use admission::webhook::OnFailure;
 use cel::{Authorize, ResourceSubject};
@@ -87,24 +87,33 @@ impl Resources {
         let namespace = self.namespace_of(matter).await?;
         let attributes = matter.attributes();
         let mut refusals = Vec::new();
+        // Most policies ask for the same form.
+        let mut last: Option<(Form, Seen<'_>)> = None;
         for bound in &set.policies {
             let policy = &bound.policy.policy;
             let concerned = self.concerned(bound, policy, matter, &attributes, namespace.as_ref());
             for concerned in concerned.await {
                 match concerned {
                     Err(unusable) => refusals.extend(unusable_policy(policy, unusable)),
+                    Ok(concerned) if concerned.params.is_empty() => {}
                     Ok(concerned) => {
-                        let namespace = namespace.as_ref();
-                        let findings = self.findings(
-                            &bound.policy,
-                            &concerned,
-                            matter,
-                            &attributes,
-                            namespace,
-                        );
-                        for findings in findings.await? {
-                            report(policy, concerned.binding, findings, matter, &mut refusals);
+                        let form = concerned.form;
+                        let seen = match last.take() {
+                            Some((known, seen)) if known == form => seen,
+                            _ => {
+                                self.seen(matter, &attributes, &form, namespace.as_ref())
+                                    .await?
+                            }
+                        };
+                        for params in &concerned.params {
+                            let findings = self.answering(matter.request.user, |authorizer| {
+                                let inputs = seen.inputs(params.as_ref(), authorizer);
+                                bound.policy.check(&inputs)
+                            });
+                            let (binding, findings) = (concerned.binding, findings.await);
+                            report(policy, binding, findings, matter, &mut refusals);
                         }
+                        last = Some((form, seen));
                     }
                 }
             }
@@ -113,31 +122,6 @@ impl Resources {
             Some(first) => Err(refused(&attributes, matter, first)),
             None => Ok(()),
         }
-    }
-
-    /// What a policy finds, with each of the parameters of a binding.
-    async fn findings(
-        &self,
-        policy: &ValidatingPolicy,
-        concerned: &Concerned<'_>,
-        matter: &Matter<'_>,
-        attributes: &Attributes<'_>,
-        namespace: Option<&store::Record>,
-    ) -> Result<Vec<Findings>, Error> {
-        if concerned.params.is_empty() {
-            return Ok(Vec::new());
-        }
-        let seen = self
-            .seen(matter, attributes, &concerned.form, namespace)
-            .await?;
-        let mut all = Vec::with_capacity(concerned.params.len());
-        for params in &concerned.params {
-            let findings = self.answering(matter.request.user, |authorizer| {
-                policy.check(&seen.inputs(params.as_ref(), authorizer))
-            });
-            all.push(findings.await);
-        }
-        Ok(all)
     }
 
     /// The bindings of a policy that a request concerns, or why one cannot be used.
