@@ -481,7 +481,8 @@ async fn owners_that_a_webhook_spoils_are_kept_as_they_were() {
     let hook = WebhookServer::start(|asked| {
         patch(
             asked,
-            "[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/operation\",\"value\":\"?\"}]",
+            "[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/operation\",\
+             \"value\":\"?\"}]",
         )
     })
     .await;
