@@ -38,8 +38,11 @@ fn local_is_available(new: &mut Map, old: Option<&Map>, _subresource: &str, now:
     }
 }
 
+/// A group, its priority, and the priorities of its versions.
+type Priority = (&'static str, i64, &'static [(&'static str, i64)]);
+
 /// The places of groups among groups, and of their versions; others are behind these.
-const PRIORITIES: [(&str, i64, &[(&str, i64)]); 20] = [
+const PRIORITIES: [Priority; 20] = [
     ("", 18_000, &[("v1", 1)]),
     ("apps", 17_800, &[]),
     ("events.k8s.io", 17_750, &[]),

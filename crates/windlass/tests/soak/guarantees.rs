@@ -121,7 +121,7 @@ fn check_states(
     truth: &BTreeMap<u64, (Change, String, String)>,
     violations: &mut Vec<Violation>,
 ) {
-    let mut lists: Vec<(u64, &BTreeMap<String, (u64, String)>)> = Vec::new();
+    let mut lists: Vec<(u64, &State)> = Vec::new();
     for seen in logs.iter().flatten() {
         if let Seen::List(version, objects) = seen {
             lists.push((*version, objects));
