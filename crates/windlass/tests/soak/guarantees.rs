@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+/// Objects by name, each with its version and content.
+pub(crate) type State = BTreeMap<String, (u64, String)>;
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -18,7 +21,7 @@ pub(crate) enum Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// The state at a version: names with their versions and contents.
-    List(u64, BTreeMap<String, (u64, String)>),
+    List(u64, State),
     /// A watch from a version on.
     Resumed(u64),
     /// A change.
