@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(definition, expected);
         // Extensions carry their value as text.
         let extended = written(value!({"x-a": {"b": [1]}}));
-        assert!(extended.ends_with(b"\x12\x0b\x12\x09{\"b\":[1]}\n"));
+        assert!(extended.ends_with(b"\x12\x0c\x12\x0a{\"b\":[1]}\n"));
     }
 
     #[test]
