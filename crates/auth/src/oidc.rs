@@ -1,7 +1,7 @@
 //! Tokens of other issuers, by OpenID Connect.
 //!
 //! An issuer's keys are fetched when its first token comes and again when a token names a key that
-//! is not known, but not more often than [`FETCH_SECONDS_MIN`] allows: tokens with invented keys
+//! is not known, but not more often than `FETCH_SECONDS_MIN` allows: tokens with invented keys
 //! must not make us ask without end. Contract: `apiserver/plugin/pkg/authenticator/token/oidc`.
 
 mod config;

@@ -1,8 +1,8 @@
 //! Custom resources: from a definition to the kinds that it declares.
 //!
-//! A definition becomes one [`Kind`] per version, served or not, because stored objects and owners
+//! A definition becomes one `Kind` per version, served or not, because stored objects and owners
 //! may name any of them. What built-in kinds have as functions in [`crate::Rules`], custom ones
-//! have as data in [`Custom`]; the methods of [`Kind`] dispatch, so callers see no difference.
+//! have as data in `Custom`; the methods of `Kind` dispatch, so callers see no difference.
 //!
 //! Contract: `apiextensions-apiserver/pkg/registry/customresource` and
 //! `pkg/apiserver/customresource_handler.go`.

@@ -1,6 +1,6 @@
 //! A record of who asked for what, and what became of it.
 //!
-//! A [`Trail`] is made for each request that the policy wants recorded, and follows it to its
+//! A `Trail` is made for each request that the policy wants recorded, and follows it to its
 //! answer. Without a policy there is none, and nothing is paid.
 //!
 //! Rules: credentials never enter an event; the bodies of secrets and token reviews only at level
