@@ -193,7 +193,7 @@ impl Credentials {
             write_secret(&path, &text)?;
             return Ok(key);
         };
-        SigningKey::from_pem(text.as_bytes()).map_err(|error| Failure::Given {
+        SigningKey::from_pem(text.as_bytes()).map_err(|error| Failure::SigningKey {
             path,
             detail: error.to_string(),
         })

@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Certificates(String),
     #[error("cannot use {}: {detail}", path.display())]
     Given { path: PathBuf, detail: String },
+    #[error("cannot use {}: {detail}", path.display())]
+    SigningKey { path: PathBuf, detail: String },
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -105,6 +107,11 @@ impl Failure {
             Failure::Certificates(_) | Failure::Read { .. } => Some(
                 "delete the file that is named, and a new one is made; the certificate authority \
                  changes then, and so do the kubeconfigs that trust it"
+                    .to_owned(),
+            ),
+            Failure::SigningKey { .. } => Some(
+                "delete the file, and a new one is made; tokens of service accounts that were \
+                 signed with the old one end then"
                     .to_owned(),
             ),
             Failure::Plugins(_) => {
