@@ -34,7 +34,7 @@ pub use authorize::{
 pub use cost::Estimate;
 pub use environment::Environment;
 pub use program::{Bindings, Budget, Error, Lazy, Program};
-pub use shape::{ListKind, Property, REQUEST_BYTES_MAX, Shape, escape, unescape};
+pub use shape::{ListKind, Property, REQUEST_BYTES_MAX, Shape, escape, is_reserved, unescape};
 pub use source::{Issue, Issues};
 pub use types::Type;
 pub use value::{Entries, Key, Library, List, Made, Map, Text, Timestamp, Value};

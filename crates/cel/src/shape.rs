@@ -348,13 +348,18 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether a name is a word of the language.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The name by which an expression calls a property, if there can be one.
 pub fn escape(property: &str) -> Option<String> {
     let first = property.bytes().next()?;
     if first.is_ascii_digit() {
         return None;
     }
-    if RESERVED.contains(&property) {
+    if is_reserved(property) {
         return Some(format!("__{property}__"));
     }
     let mut out = String::with_capacity(property.len());
@@ -396,7 +401,7 @@ pub fn unescape(name: &str) -> Option<Cow<'_, str>> {
             "dot" => out.push('.'),
             "dash" => out.push('-'),
             "slash" => out.push('/'),
-            word if RESERVED.contains(&word) && name.len() == length + 4 => out.push_str(word),
+            word if is_reserved(word) && name.len() == length + 4 => out.push_str(word),
             _ => return None,
         }
         rest = &after[length + 2..];

@@ -55,8 +55,7 @@ pub(super) fn definitions(kind: &Kind, schema: Map, version: Version) -> [(Strin
         simplify(&mut object);
     }
     embed(&mut object, version);
-    let required: &[&str] = &[];
-    add_type(&mut object, "ObjectMeta", required);
+    add_type(&mut object, "ObjectMeta");
     mark(kind, &kind.kind, &mut object);
     let own = name(&kind.group, &kind.version, &kind.kind);
     let mut list = Map::new();
@@ -67,23 +66,19 @@ pub(super) fn definitions(kind: &Kind, schema: Map, version: Version) -> [(Strin
     let item = format!("{SCHEMAS}{own}");
     let items = value!({"items": {"type": "array", "items": {"$ref": item}}});
     list.insert("properties", items);
-    add_type(&mut list, "ListMeta", required);
+    add_type(&mut list, "ListMeta");
     mark(kind, &kind.list_kind, &mut list);
     let list_name = name(&kind.group, &kind.version, &kind.list_kind);
     [(own, object.into()), (list_name, list.into())]
 }
 
 /// Declares what every object has.
-fn add_type(schema: &mut Map, metadata: &str, required: &[&str]) {
+fn add_type(schema: &mut Map, metadata: &str) {
     let properties = schema.object_at("properties");
     properties.insert("apiVersion", value!({"type": "string"}));
     properties.insert("kind", value!({"type": "string"}));
     let reference = format!("{META}.{metadata}");
     properties.insert("metadata", value!({"allOf": [{"$ref": reference}]}));
-    if !required.is_empty() {
-        let required = required.iter().map(|name| Value::from(*name));
-        schema.insert("required", Value::Array(required.collect()));
-    }
 }
 
 fn mark(kind: &Kind, name: &str, schema: &mut Map) {
@@ -109,7 +104,8 @@ fn embed(schema: &mut Map, version: Version) {
     let embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
     // A field that takes anything has no properties in version 2.
     if embedded && !(version == Version::Two && is_preserving(schema)) {
-        add_type(schema, "ObjectMeta", &["kind", "apiVersion"]);
+        add_type(schema, "ObjectMeta");
+        schema.insert("required", value!(["kind", "apiVersion"]));
     }
 }
 

@@ -15,29 +15,6 @@ const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
 const ONE_ITEM: &str = "validations or auditAnnotations must contain at least one item";
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MUTATING_OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Checks a policy that refuses.
 pub(crate) fn validating_policy(
@@ -182,7 +159,7 @@ fn common(
 }
 
 fn is_identifier(name: &str) -> bool {
-    names::c_identifier(name).is_empty() && !RESERVED.contains(&name)
+    names::c_identifier(name).is_empty() && !cel::is_reserved(name)
 }
 
 fn parameter_kind(kind: &Map, path: &Path<'_>, errors: &mut Errors) {
