@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 use crate::read::Listed;
-use crate::write::{Draft, Live, WrittenObject};
+use crate::write::{Draft, Live, Work, WrittenObject};
 use crate::{Request, Resources, Warnings, kind_subject, subject};
 
 /// Objects of a collection that are deleted side by side, so that they share syncs.
@@ -69,7 +69,16 @@ impl Resources {
 
     /// Deletes an object; `seen` is the name under which policies and webhooks see the request,
     /// if they do.
-    pub(crate) async fn delete_seen(
+    pub(crate) fn delete_seen<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        options: &'a DeleteOptions,
+        seen: Option<&'a str>,
+    ) -> Work<'a, Deleted> {
+        Box::pin(self.make_gone(request, options, seen))
+    }
+
+    async fn make_gone(
         &self,
         request: &Request<'_>,
         options: &DeleteOptions,

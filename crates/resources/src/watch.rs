@@ -155,6 +155,11 @@ impl Watching {
         self.feed.position()
     }
 
+    /// How many watch the same kind, this one included.
+    pub fn watchers(&self) -> usize {
+        self.feed.watchers()
+    }
+
     /// Whether the client asked for bookmarks.
     pub fn wants_bookmarks(&self) -> bool {
         self.options.bookmarks

@@ -11,6 +11,7 @@
 //! 7. it is committed if the object is still the one read in step 1, else everything starts over,
 //!    unless the client named a version.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use auth::Attributes;
@@ -105,6 +106,12 @@ pub(crate) enum Seen<'a> {
     Scale(&'a Request<'a>),
 }
 
+/// Work under way, in a box.
+///
+/// The body of an asynchronous function is compiled anew wherever it is awaited. What every kind of
+/// write ends in is large, and this keeps it to one place.
+pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
 /// What became of an attempt to write.
 pub(crate) enum Attempt {
     Done(Written),
@@ -154,11 +161,15 @@ impl Resources {
     }
 
     /// Makes a new object whose owners are known.
-    pub(crate) async fn create_draft(
-        &self,
-        request: &Request<'_>,
-        mut draft: Draft,
-    ) -> Result<Written, Error> {
+    pub(crate) fn create_draft<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        draft: Draft,
+    ) -> Work<'a, Written> {
+        Box::pin(self.make_new(request, draft))
+    }
+
+    async fn make_new(&self, request: &Request<'_>, mut draft: Draft) -> Result<Written, Error> {
         if request.kind.is_terminating() {
             return Err(Error::Forbidden {
                 subject: subject(request.kind, meta_text(&draft.object, "name")),
@@ -401,7 +412,17 @@ impl Resources {
     }
 
     /// From a draft that nobody changes any more to the commit: steps 5 to 7.
-    pub(crate) async fn finish_admitted(
+    pub(crate) fn finish_admitted<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        live: &'a Live,
+        draft: Draft,
+        seen: Seen<'a>,
+    ) -> Work<'a, Attempt> {
+        Box::pin(self.make_change(request, live, draft, seen))
+    }
+
+    async fn make_change(
         &self,
         request: &Request<'_>,
         live: &Live,

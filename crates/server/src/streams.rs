@@ -39,6 +39,15 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Events that are ready at once are sent together, up to about this much.
 const BATCH_BYTES: usize = 64 * 1024;
 
+/// What it costs to hand a frame to one of many watchers, about. In a row of events each watcher
+/// is written to once in the time that a round over all of them takes, and gets whatever happened
+/// meanwhile in one piece.
+const WATCHER_COST: Duration = Duration::from_micros(40);
+/// No watcher waits longer than this for the others.
+const REST_MAX: Duration = Duration::from_millis(5);
+/// With so few watchers a round costs less than a timer can measure.
+const REST_MIN: Duration = Duration::from_millis(1);
+
 /// Frames of one event, by wire form; kept with the event and shared by its watchers.
 #[derive(Default)]
 struct Frames {
@@ -84,12 +93,14 @@ pub(crate) async fn watch(
         kind: Arc::clone(kind),
         end,
         bookmark: next_bookmark(now, end),
+        sent: None,
         source: watching.map_err(Some),
         state: Arc::clone(&call.state),
         ended: false,
     };
     let stopped = call.state.stopped();
-    let frames = stream::unfold(flow, move |mut flow| {
+    // In a box: the stream moves it at every frame.
+    let frames = stream::unfold(Box::new(flow), move |mut flow| {
         let mut stopped = stopped.clone();
         async move {
             let stop = async {
@@ -151,6 +162,8 @@ struct Flow {
     kind: Arc<Kind>,
     end: Instant,
     bookmark: Instant,
+    /// When the last frames were handed on.
+    sent: Option<Instant>,
     source: Result<Watching, Option<Error>>,
     state: Arc<State>,
     ended: bool,
@@ -185,6 +198,7 @@ impl Flow {
             }
             () = sleep_until(self.end) => return None,
         };
+        let rest = rest(watching.watchers());
         let first = match first {
             Ok(notice) => self.frame(notice),
             Err(error) => {
@@ -192,7 +206,12 @@ impl Flow {
                 return Some(self.wrapped(self.error_frame(error)));
             }
         };
-        Some(self.batch(first))
+        if let (Some(rest), Some(sent)) = (rest, self.sent) {
+            sleep_until(sent + rest).await;
+        }
+        let frames = self.batch(first);
+        self.sent = rest.map(|_| Instant::now());
+        Some(frames)
     }
 
     /// Adds what else is ready to a first frame.
@@ -349,6 +368,12 @@ impl Flow {
         self.headed = true;
         frame
     }
+}
+
+/// How long a watcher rests after it was written to, if there are many of them.
+fn rest(watchers: usize) -> Option<Duration> {
+    let round = WATCHER_COST.saturating_mul(u32::try_from(watchers).unwrap_or(u32::MAX));
+    (round >= REST_MIN).then(|| round.min(REST_MAX))
 }
 
 /// The regular one, or the one shortly before the end if that comes first and is yet to come.

@@ -198,7 +198,6 @@ impl Engine {
             log,
             jobs: job_receiver,
             keeper: Outbox::new(keeper),
-            last_group: 0,
         };
         let threads = vec![
             std::thread::Builder::new()

@@ -11,7 +11,7 @@
 //! known here; an engine with a disk looks there.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
@@ -69,6 +69,8 @@ pub(crate) struct Collection {
     pub(crate) changed: Notify,
     /// The newest revision that changed it, perhaps not visible yet.
     last: AtomicU64,
+    /// How many watch it.
+    pub(crate) watchers: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +90,7 @@ impl Collection {
             inner: RwLock::default(),
             changed: Notify::new(),
             last: AtomicU64::new(0),
+            watchers: AtomicUsize::new(0),
         }
     }
 

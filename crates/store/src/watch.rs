@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::record::{Error, Event, Revision};
 use crate::store::Inside;
@@ -50,6 +51,7 @@ impl Watch {
                 oldest,
             });
         }
+        collection.watchers.fetch_add(1, Ordering::Relaxed);
         let mut watch = Watch {
             inside,
             collection,
@@ -123,6 +125,11 @@ impl Watch {
         self.position
     }
 
+    /// How many watch the same collection, this one included.
+    pub fn watchers(&self) -> usize {
+        self.collection.watchers.load(Ordering::Relaxed)
+    }
+
     /// Looks for the next event in memory.
     fn find_place(&mut self) {
         self.place = match self.collection.read().place_after(self.position) {
@@ -147,5 +154,11 @@ impl Watch {
             self.past.extend(past);
         }
         Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.collection.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc as threads;
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
@@ -22,11 +21,6 @@ use crate::writer::{Group, Request, Writer};
 const GROUP_COMMITS_MAX: usize = 1_024;
 /// A group ends when it holds this much; a single larger record is a group of its own.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Among many writers, a group that begins smaller than the last one waits this long for others:
-/// a sync costs about as much as a commit, and those who were just answered are coming back.
-const GATHER: Duration = Duration::from_micros(150);
-/// So many make many writers.
-const GATHER_COMMITS_MIN: usize = 4;
 /// Expired keys deleted in one group.
 const EXPIRED_BATCH: usize = 256;
 /// Old versions and events in memory, beside a sixteenth of what the live records take.
@@ -61,8 +55,6 @@ pub(crate) struct Committer {
     pub(crate) log: Log,
     pub(crate) jobs: mpsc::Receiver<Job>,
     pub(crate) keeper: Outbox,
-    /// How many requests were in the last group.
-    pub(crate) last_group: usize,
 }
 
 /// Commits on their way to the keeper.
@@ -171,9 +163,6 @@ impl Committer {
         let outcome = self.writer.prepare(&mut group, request, now);
         waiting.push(Waiting { reply, outcome });
         let mut next = None;
-        if self.last_group >= GATHER_COMMITS_MIN && self.jobs.len() + 1 < self.last_group {
-            std::thread::sleep(GATHER);
-        }
         while waiting.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
             match self.jobs.try_recv() {
                 Ok(Job::Commit {
@@ -193,7 +182,6 @@ impl Committer {
                 Err(_) => break,
             }
         }
-        self.last_group = waiting.len();
         let result = self.make_durable(group);
         for Waiting { reply, outcome } in waiting {
             let outcome = match &result {
