@@ -435,7 +435,11 @@ impl Checker<'_> {
             self.check(&mut field.value);
             let expected = match &of {
                 Type::Object(object) => self.field_type(field.id, object, &field.field),
-                _ => None,
+                _ => {
+                    let message = format!("unexpected failed resolution of '{name}'");
+                    self.error(field.id, message);
+                    None
+                }
             };
             let expected = expected.unwrap_or(Type::Error);
             let given = self.element_type(&field.value, field.optional);

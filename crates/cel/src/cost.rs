@@ -28,6 +28,7 @@ pub(crate) fn estimate(checked: &Checked, environment: &Environment) -> Estimate
     let nodes = checked.types.len();
     let mut coster = Coster {
         checked,
+        environment,
         root: environment.data_shape(),
         paths: vec![Vec::new(); nodes],
         sizes: vec![None; nodes],
@@ -69,7 +70,8 @@ struct Local {
 
 struct Coster<'a> {
     checked: &'a Checked,
-    /// The shape that sizes are taken from.
+    environment: &'a Environment,
+    /// The shape that sizes are taken from, whatever variable is named.
     root: Option<&'a Shape>,
     paths: Vec<Path>,
     sizes: Vec<Option<Range>>,
@@ -312,20 +314,25 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// What the schema says of the size of the value at a path. The first step is the variable,
-    /// or whatever a path without one starts with.
+    /// What the schema says of the size of the value at a path. The first step is the variable;
+    /// with a schema of rules, it is whatever a path without one starts with.
     fn declared_size(&self, path: &[String]) -> Option<Range> {
-        let (_, steps) = path.split_first()?;
-        let mut shape = self.root?;
+        let (first, steps) = path.split_first()?;
+        let mut shape = match self.root {
+            Some(shape) => shape,
+            None => self.environment.variable_shape(first)?,
+        };
         let mut steps = steps.iter();
         while let Some(step) = steps.next() {
             shape = match (step.as_str(), &shape.kind) {
                 ("@items" | "@values", ShapeKind::List(of, _) | ShapeKind::Map(of)) => of,
                 ("@items" | "@values" | "@indices", _) => return None,
                 ("@keys", ShapeKind::Map(_)) => {
-                    // Keys are declared as text without a length.
-                    return steps.next().is_none().then_some(Range::fixed(0));
+                    let max = u64::from(shape.key_bytes_max);
+                    return steps.next().is_none().then_some(Range { min: 0, max });
                 }
+                // What lies in a map that is declared by type is as large under any name.
+                (_, ShapeKind::Map(of)) if matches!(of.kind, ShapeKind::Declared(Type::Any)) => of,
                 (name, _) => shape.field(name)?,
             };
         }

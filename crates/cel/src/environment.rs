@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::function;
-use crate::parse::parse;
+use crate::parse::{Bindings, parse};
 use crate::plan::plan;
 use crate::program::Program;
 use crate::shape::Shape;
@@ -38,6 +38,7 @@ pub struct Environment {
     /// Object types whose fields have types but no shape.
     typed: Vec<(String, Vec<(String, Type)>)>,
     is_mutation: bool,
+    bindings: Bindings,
 }
 
 #[derive(Clone, Debug)]
@@ -146,12 +147,19 @@ impl Environment {
         self
     }
 
+    /// Adds `cel.bind`, which names the value of an expression within another.
+    #[must_use]
+    pub fn with_bindings(mut self) -> Environment {
+        self.bindings = Bindings::Offered;
+        self
+    }
+
     /// Compiles an expression.
     ///
     /// # Errors
     /// All that is wrong with it.
     pub fn compile(&self, text: &str) -> Result<Program, Issues> {
-        let (ast, issues) = parse(text)?;
+        let (ast, issues) = parse(text, self.bindings)?;
         let (checked, mut issues) = check(ast, self, issues)?;
         validate(&checked, &mut issues);
         if !issues.is_empty() {

@@ -81,8 +81,16 @@ const PRODUCTS: Tokens = Tokens::of(&[Token::Star, Token::Slash, Token::Percent]
 const SUMS: Tokens = Tokens::of(&[Token::Plus, Token::Minus]);
 const NOTHING: Tokens = Tokens::of(&[]);
 
-/// Parses a text, or says all that is wrong with it.
-pub(crate) fn parse(text: &str) -> Result<(Ast, Issues), Issues> {
+/// Whether the macro `cel.bind` is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Bindings {
+    #[default]
+    Absent,
+    Offered,
+}
+
+/// Parses a text, or says all that is wrong with it. `cel.bind` is there if asked for.
+pub(crate) fn parse(text: &str, bindings: Bindings) -> Result<(Ast, Issues), Issues> {
     let mut issues = Issues::new(Source::new(text));
     let size = text.chars().count();
     if size > CODE_POINTS_MAX {
@@ -105,6 +113,7 @@ pub(crate) fn parse(text: &str) -> Result<(Ast, Issues), Issues> {
         recoveries: 0,
         last_failure: None,
         depth: Depth::default(),
+        has_bindings: bindings == Bindings::Offered,
     };
     let root = parser.start();
     if parser.issues.is_empty() && !is_shallow(&root) {
@@ -155,6 +164,7 @@ struct Parser<'a> {
     recoveries: u32,
     last_failure: Option<(usize, u32)>,
     depth: Depth,
+    has_bindings: bool,
 }
 
 type Parsed = Result<Expr, Stop>;

@@ -359,8 +359,9 @@ impl Planner<'_> {
             .iter()
             .all(|it| is_constant(&it.key) && is_constant(&it.value) && !it.optional);
         let node = Node::Map(items);
+        // A key that a map cannot have is a mistake of each evaluation.
         match foldable {
-            true => fold(&node),
+            true => fold(&node).or(Ok(node)),
             false => Ok(node),
         }
     }

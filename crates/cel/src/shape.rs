@@ -19,6 +19,8 @@ pub const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 pub struct Shape {
     pub(crate) kind: ShapeKind,
     pub(crate) nullable: bool,
+    /// How long the keys of a map are at most; 0 if nothing is said of them.
+    pub(crate) key_bytes_max: u32,
     /// How long the string, or how many items or entries, at most.
     pub(crate) elements_max: u64,
     /// The fewest bytes that the value takes in JSON.
@@ -43,6 +45,8 @@ pub(crate) enum ShapeKind {
     List(Arc<Shape>, ListKind),
     Map(Arc<Shape>),
     Object(ObjectShape),
+    /// A value that is declared by its type alone, which no data is read through.
+    Declared(Type),
 }
 
 /// How the items of a list are told apart.
@@ -77,6 +81,7 @@ impl Shape {
         Shape {
             kind,
             nullable: false,
+            key_bytes_max: 0,
             elements_max: 0,
             size_min,
         }
@@ -172,6 +177,18 @@ impl Shape {
         Shape::of(ShapeKind::Object(object), size_min)
     }
 
+    /// A value of a type, for checks and estimates only: data cannot be read through it.
+    pub fn declared(of: Type, elements_max: u64) -> Shape {
+        Shape::sized(ShapeKind::Declared(of), 1, elements_max)
+    }
+
+    /// The same map with keys that are known to be short.
+    #[must_use]
+    pub fn with_keys(mut self, bytes_max: u32) -> Shape {
+        self.key_bytes_max = bytes_max;
+        self
+    }
+
     /// The same shape, which may also be `null`.
     #[must_use]
     pub fn nullable(mut self, nullable: bool) -> Shape {
@@ -223,6 +240,7 @@ impl Shape {
             ShapeKind::List(items, _) => Type::list(items.of_type()),
             ShapeKind::Map(values) => Type::map(Type::String, values.of_type()),
             ShapeKind::Object(object) => Type::Object(object.name.clone()),
+            ShapeKind::Declared(of) => of.clone(),
         }
     }
 
@@ -300,7 +318,12 @@ impl ObjectShape {
 
     /// The shape behind the name of an expression, if it can see it.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<Shape>> {
-        let shape = self.by_property(&unescape(name)?)?;
+        let property = unescape(name)?;
+        // A property whose name needs an escape cannot be called without one.
+        if property.contains("__") && escape(&property).as_deref() != Some(name) {
+            return None;
+        }
+        let shape = self.by_property(&property)?;
         shape.is_visible().then_some(shape)
     }
 }

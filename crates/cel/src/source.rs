@@ -129,14 +129,19 @@ impl fmt::Display for Issues {
 }
 
 fn write_issue(source: &Source, issue: &Issue, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Location { line, column } = issue.location;
+    let Location { line, mut column } = issue.location;
+    // Upstream counts the end of nothing from before the first column.
+    if source.text.is_empty() && line > 0 {
+        column = -1;
+    }
     write!(
         out,
         "ERROR: <input>:{line}:{}: {}",
         column + 1,
         issue.message
     )?;
-    let Some(text) = source.line(line).filter(|it| it.len() <= SNIPPET_BYTES_MAX) else {
+    let is_shown = |it: &&str| it.len() <= SNIPPET_BYTES_MAX && !source.text.is_empty();
+    let Some(text) = source.line(line).filter(is_shown) else {
         return Ok(());
     };
     let text = text.replace('\t', " ");

@@ -12,6 +12,8 @@ pub enum Type {
     Error,
     /// Decided when the expression is evaluated; fits everything.
     Dyn,
+    /// As [`Type::Dyn`], for a value that is declared to be anything.
+    Any,
     /// The type of `null`.
     Null,
     /// `true` or `false`.
@@ -78,16 +80,21 @@ impl Type {
         Type::object(RESOURCE_CHECK)
     }
 
+    /// The type of amounts such as `10Gi`.
+    pub fn quantity() -> Type {
+        Type::object(QUANTITY)
+    }
+
     pub(crate) fn type_of(of: Type) -> Type {
         Type::Type(Some(Arc::new(of)))
     }
 
     pub(crate) fn is_dyn(&self) -> bool {
-        matches!(self, Type::Dyn)
+        matches!(self, Type::Dyn | Type::Any)
     }
 
     pub(crate) fn is_dyn_or_error(&self) -> bool {
-        matches!(self, Type::Dyn | Type::Error)
+        self.is_dyn() || matches!(self, Type::Error)
     }
 
     /// What an optional holds, and whether this is one.
@@ -128,6 +135,22 @@ impl Type {
         }
     }
 
+    /// The name by which upstream declares the type; messages about the result of an expression
+    /// use it.
+    pub fn declared_name(&self) -> String {
+        let parameters: Vec<String> = match self {
+            Type::Type(_) => Vec::new(),
+            other => {
+                let parameters = other.parameters();
+                parameters.into_iter().map(Type::declared_name).collect()
+            }
+        };
+        match parameters.is_empty() {
+            true => self.name(),
+            false => format!("{}({})", self.name(), parameters.join(", ")),
+        }
+    }
+
     /// The name without parameters.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -136,6 +159,7 @@ impl Type {
             Type::Opaque(name, _) => (*name).to_owned(),
             Type::Type(_) => "type".to_owned(),
             Type::Null => "null_type".to_owned(),
+            Type::Any => "google.protobuf.Any".to_owned(),
             Type::Duration => "google.protobuf.Duration".to_owned(),
             Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
             other => other.to_string(),
@@ -166,6 +190,7 @@ impl fmt::Display for Type {
         let name = match self {
             Type::Error => "!error!",
             Type::Dyn => "dyn",
+            Type::Any => "any",
             Type::Null => "null",
             Type::Bool => "bool",
             Type::Int => "int",

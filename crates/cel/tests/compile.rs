@@ -29,7 +29,7 @@ fn syntax_errors_read_as_upstream_writes_them() {
         ),
         (
             "",
-            "1:1: Syntax error: mismatched input '<EOF>' expecting STARTS",
+            "1:0: Syntax error: mismatched input '<EOF>' expecting STARTS",
         ),
         (
             "1 + +",

@@ -148,7 +148,6 @@ fn macros_loop_over_lists_and_maps() {
         ("[1, 2, 3].all(x, x > 0)", "true"),
         ("[1, 2, 3].exists(x, x > 2)", "true"),
         ("[1, 2, 3].exists_one(x, x > 2)", "true"),
-        ("[1, 2, 3].existsOne(x, x > 1)", "false"),
         ("[1, 2, 3].map(x, x * 2)", "[2,4,6]"),
         ("[1, 2, 3].map(x, x > 1, x * 2)", "[4,6]"),
         ("[1, 2, 3].filter(x, x > 1)", "[2,3]"),

@@ -113,7 +113,8 @@ impl Gives {
         if wanted.contains(found) {
             return Ok(());
         }
-        let names: Vec<String> = wanted.iter().map(Type::to_string).collect();
+        let names: Vec<String> = wanted.iter().map(Type::declared_name).collect();
+        let found = found.declared_name();
         Err(match names.as_slice() {
             [one] => format!("must evaluate to {one} but got {found}"),
             several => format!(

@@ -225,6 +225,11 @@ impl FieldError {
         FieldError::new(Mistake::Forbidden, path, None, detail.into())
     }
 
+    /// The server could not tell whether a value is right.
+    pub fn internal(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
+        FieldError::new(Mistake::Internal, path, None, detail.into())
+    }
+
     /// A value has more than `limit` bytes.
     pub fn too_long(path: &Path<'_>, limit: usize) -> FieldError {
         let bytes = if limit == 1 { "byte" } else { "bytes" };

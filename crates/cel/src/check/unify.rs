@@ -27,7 +27,7 @@ pub(super) fn more_general<'a>(a: &'a Type, b: &'a Type) -> &'a Type {
 }
 
 fn says_no_more(a: &Type, b: &Type) -> bool {
-    let open = |it: &Type| matches!(it, Type::Dyn | Type::Parameter(_));
+    let open = |it: &Type| it.is_dyn() || matches!(it, Type::Parameter(_));
     match (a, b) {
         (a, _) if open(a) => true,
         (_, b) if open(b) => false,

@@ -32,6 +32,9 @@ impl Parser<'_> {
         let count = arguments.len();
         let expanded = match (target, function.as_str(), count) {
             (None, "has", 1) => self.presence(at, arguments),
+            (Some(target), "bind", 3) if self.has_bindings && is_cel(&target) => {
+                self.bind(at, arguments)
+            }
             (Some(target), name, count) if is_macro(name, count) => {
                 let target = *target;
                 let usage = Use {
@@ -272,6 +275,19 @@ impl Parser<'_> {
         Ok(self.bound(at, INPUT.into(), usage.target, sorted))
     }
 
+    /// `cel.bind(x, value, expression)`.
+    fn bind(&mut self, at: u32, arguments: Vec<Expr>) -> Expanded {
+        let mut arguments = arguments.into_iter();
+        let named = arguments.next().expect("the macro has a variable");
+        let Kind::Ident(variable) = named.kind else {
+            let message = "cel.bind() variable names must be simple identifiers";
+            return Err((named.id, message.to_owned()));
+        };
+        let value = arguments.next().expect("the macro has three arguments");
+        let result = arguments.next().expect("the macro has three arguments");
+        Ok(self.bound(at, variable, value, result))
+    }
+
     /// `optional.optMap(x, value)` and `optional.optFlatMap(x, optional)`.
     fn optional_map(&mut self, name: &str, usage: Use) -> Expanded {
         let at = usage.at;
@@ -351,9 +367,14 @@ impl Parser<'_> {
     }
 }
 
+fn is_cel(target: &Expr) -> bool {
+    matches!(&target.kind, Kind::Ident(name) if name == "cel")
+}
+
 fn is_macro(name: &str, arguments: usize) -> bool {
     match name {
-        "all" | "exists" | "exists_one" | "existsOne" | "map" => arguments == 2 || arguments == 3,
+        "all" | "exists" | "exists_one" | "map" => arguments == 2 || arguments == 3,
+        "existsOne" => arguments == 3,
         "filter" | "sortBy" | "optMap" | "optFlatMap" => arguments == 2,
         "transformList" | "transformMap" | "transformMapEntry" => arguments == 3 || arguments == 4,
         _ => false,

@@ -1,6 +1,9 @@
 //! Devices: classes, claims and the slices that drivers publish.
 //!
-//! Expressions are compiled where they are evaluated; here they only have to be there.
+//! Contract: upstream's `pkg/apis/resource/validation/validation.go`.
+
+mod claim;
+mod selector;
 
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
@@ -30,7 +33,7 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
         &path.field("selectors"),
         &mut errors,
     );
-    configurations(spec.list("config"), &path.field("config"), &mut errors);
+    configurations(spec.list("config"), 0, &path.field("config"), &mut errors);
     if spec.has("extendedResourceName") {
         let name = spec.text("extendedResourceName");
         if !quantities::is_extended(name) {
@@ -65,8 +68,10 @@ pub(crate) fn claim(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fiel
 pub(crate) fn claim_template(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    if old.is_some() {
+    if let Some(old) = old {
         meta::again(new, true, &mut errors);
+        check::unchanged(new, old, "spec", &root, &mut errors);
+        return errors;
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
@@ -83,9 +88,6 @@ pub(crate) fn claim_template(new: &Map, old: Option<&Map>, _: &str) -> Vec<Field
         &path.field("spec"),
         &mut errors,
     );
-    if let Some(old) = old {
-        check::unchanged(new, old, "spec", &root, &mut errors);
-    }
     errors
 }
 
@@ -103,7 +105,7 @@ fn claim_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
             request(one, path, errors);
         },
     );
-    configurations(devices.list("config"), &path.field("config"), errors);
+    claim::check(devices, &path, errors);
 }
 
 /// Checks a list whose items have names of their own.
@@ -117,12 +119,16 @@ fn named_set(
     if list.len() > limit {
         errors.push(FieldError::too_many(path, list.len(), limit));
     }
+    if list.len() > limit {
+        return;
+    }
     for (index, one) in maps(list) {
-        let path = path.index(index);
-        item(one, &path, errors);
+        item(one, &path.index(index), errors);
+    }
+    for (index, one) in maps(list) {
         let name = one.text("name");
         if maps(&list[..index]).any(|(_, other)| other.text("name") == name) {
-            errors.duplicate(&path, name);
+            errors.duplicate(&path.index(index), name);
         }
     }
 }
@@ -176,29 +182,40 @@ fn wanted(request: &Map, path: &Path<'_>, errors: &mut Errors) {
             errors.unsupported(&path.field("allocationMode"), other, &modes);
         }
     }
+    let at = path.field("tolerations");
+    claim::tolerations(request.list("tolerations"), &at, errors);
 }
 
 fn selectors(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
     if list.len() > SELECTORS_MAX {
         errors.push(FieldError::too_many(path, list.len(), SELECTORS_MAX));
     }
-    for (index, selector) in maps(list) {
-        if !selector.has("cel") {
-            errors.required(&path.index(index).field("cel"), "");
+    for (index, selector) in maps(list).take(SELECTORS_MAX) {
+        let path = path.index(index);
+        let path = path.field("cel");
+        match selector.object("cel") {
+            Some(expression) => selector::check(expression, &path, errors),
+            None => errors.required(&path, ""),
         }
     }
 }
 
-fn configurations(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
-    for (index, config) in maps(list) {
+/// Checks the configurations from `first` on.
+fn configurations(list: &[Value], first: usize, path: &Path<'_>, errors: &mut Errors) {
+    for (index, config) in maps(list).skip_while(|(index, _)| *index < first) {
         let path = path.index(index);
-        match config.object("opaque") {
-            None => errors.required(&path.field("opaque"), ""),
-            Some(opaque) => {
-                let at = path.field("opaque");
-                pod::csi_driver_name(opaque.text("driver"), &at.field("driver"), errors);
-                check::require(opaque, &["parameters"], &at, errors);
-            }
+        let Some(opaque) = config.object("opaque") else {
+            errors.required(&path.field("opaque"), "");
+            continue;
+        };
+        let at = path.field("opaque");
+        pod::csi_driver_name(opaque.text("driver"), &at.field("driver"), errors);
+        let parameters = opaque.value("parameters");
+        if !opaque.has("parameters") || parameters.is_null() {
+            errors.required(&at.field("parameters"), "");
+        } else if !matches!(parameters, Value::Object(_)) {
+            let detail = "must be a valid JSON object";
+            errors.invalid(&at.field("parameters"), "<value omitted>", detail);
         }
     }
 }
