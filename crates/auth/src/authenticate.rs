@@ -225,6 +225,13 @@ impl Anonymous {
     }
 }
 
+/// Whether a header would hold a token if there were not too many spaces before it.
+pub fn is_ignored_bearer(header: &str) -> bool {
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("bearer") && parts.next() == Some("") && parts.next().is_some()
+}
+
 /// The token of a header; extra spaces before it make it none, as upstream has it.
 fn bearer(header: &str) -> Option<&str> {
     let mut parts = header.trim().splitn(3, ' ');
@@ -296,6 +303,14 @@ mod tests {
             Some("secret"),
         ] {
             assert_eq!(ask(nobody).as_deref(), Ok("system:anonymous"), "{nobody:?}");
+        }
+    }
+
+    #[test]
+    fn which_headers_are_ignored_with_a_warning() {
+        assert!(is_ignored_bearer("Bearer  secret"));
+        for fine in ["Bearer secret", "Bearer ", "Bearer", "Basic  x", ""] {
+            assert!(!is_ignored_bearer(fine), "{fine}");
         }
     }
 

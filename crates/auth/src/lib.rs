@@ -16,7 +16,9 @@ mod tokens;
 mod user;
 pub mod webhook;
 
-pub use authenticate::{Anonymous, Authenticator, Credentials, Peer, Unauthorized};
+pub use authenticate::{
+    Anonymous, Authenticator, Credentials, Peer, Unauthorized, is_ignored_bearer,
+};
 pub use authorize::{Attributes, Authorizer, Deciding, Decision, Refusal, Verdict};
 pub use impersonate::{Impersonation, NoName, Wanted};
 pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named};

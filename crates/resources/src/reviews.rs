@@ -3,13 +3,14 @@
 //! Contract: `pkg/registry/authorization` and `pkg/registry/authentication`.
 
 use auth::{Attributes, Decision, Rule, User};
-use object::field::{FieldError, Path};
+use object::fields::FieldSelector;
+use object::labels::LabelSelector;
 use object::{Map, Text, Value, json, value};
 
 use crate::authorization::Mode;
 use crate::body::{self, Body, Parsed};
 use crate::error::{Error, Subject};
-use crate::meta::{meta, meta_mut};
+use crate::meta::meta_mut;
 use crate::ownership::Owners;
 use crate::write::{Written, WrittenObject, check_namespace};
 use crate::{Request, Resources};
@@ -53,13 +54,21 @@ impl Resources {
             managed_fields,
         } = body::read(&self.catalogue(), request, body)?;
         check_namespace(request, &mut object)?;
+        let metadata = meta_mut(&mut object);
+        for field in ["uid", "creationTimestamp", "deletionTimestamp", "selfLink"] {
+            metadata.remove(field);
+        }
         let mut object = self.admit_sent(request, request.kind, object).await?;
-        object.remove("status");
-        let checked = object.clone();
         let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
+        let owners = json::parse(&owners.to_text(request.kind));
+        object.remove("status");
+        let mut checked = object.clone();
         let answer = match question {
             Question::MayI | Question::MaySomebody | Question::MaySomebodyHere => {
-                check_access_review(question, request, &checked)?;
+                if let Ok(owners @ Value::Array(_)) = &owners {
+                    meta_mut(&mut checked).insert("managedFields", owners.clone());
+                }
+                check_question(request, &checked)?;
                 self.may(question, request, &checked).await?
             }
             Question::WhatMayI => return self.rules_of(request, &checked).await.map(Some),
@@ -67,8 +76,7 @@ impl Resources {
             Question::WhoseToken => self.whose_token(&checked).await?,
         };
         let mut object = request.kind.print(object);
-        let owners = owners.to_text(request.kind);
-        if let Ok(owners @ Value::Array(_)) = json::parse(&owners) {
+        if let Ok(owners @ Value::Array(_)) = owners {
             meta_mut(&mut object).insert("managedFields", owners);
         }
         object.insert("status", answer);
@@ -125,6 +133,10 @@ impl Resources {
         }
         if !verdict.reason.is_empty() {
             status.insert("reason", Value::from(verdict.reason));
+        }
+        let ignored = spec.get("resourceAttributes").and_then(ignored_selectors);
+        if let Some(ignored) = ignored {
+            status.insert("evaluationError", Value::from(ignored));
         }
         Ok(Value::Object(status))
     }
@@ -297,62 +309,8 @@ fn spec_of(object: &Map) -> &Map {
         .unwrap_or(&NONE)
 }
 
-fn check_access_review(
-    question: Question,
-    request: &Request<'_>,
-    object: &Map,
-) -> Result<(), Error> {
-    let spec = spec_of(object);
-    let root = Path::root();
-    let path = root.field("spec");
-    let resource_path = path.field("resourceAttributes");
-    let url_path = path.field("nonResourceAttributes");
-    let resource = spec
-        .get("resourceAttributes")
-        .filter(|value| !value.is_null());
-    let url = spec
-        .get("nonResourceAttributes")
-        .filter(|value| !value.is_null());
-    let mut errors = Vec::new();
-    match (resource, url) {
-        (Some(_), Some(url)) => {
-            let detail = "cannot be specified in combination with resourceAttributes";
-            errors.push(FieldError::invalid(&url_path, url, detail));
-        }
-        (None, None) => {
-            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be \
-                          specified";
-            errors.push(FieldError::invalid(&resource_path, &Value::Null, detail));
-        }
-        _ => {}
-    }
-    let groups = spec
-        .get("groups")
-        .and_then(Value::as_array)
-        .unwrap_or_default();
-    let user = spec.get("user").and_then(Value::as_str).unwrap_or_default();
-    if question != Question::MayI && user.is_empty() && groups.is_empty() {
-        let detail = "at least one of user or group must be specified";
-        errors.push(FieldError::invalid(
-            &path.field("user"),
-            &Value::from(""),
-            detail,
-        ));
-    }
-    let here = question == Question::MaySomebodyHere;
-    check_metadata(object, here, &mut errors);
-    if here {
-        let namespace = resource.map(|it| it.str_at(&["namespace"]).unwrap_or_default());
-        if let Some(found) = namespace.filter(|found| *found != request.namespace) {
-            let detail = "must match metadata.namespace";
-            let field = resource_path.field("namespace");
-            errors.push(FieldError::invalid(&field, &Value::from(found), detail));
-        }
-        if let Some(url) = url {
-            let detail = "disallowed on this kind of request";
-            errors.push(FieldError::invalid(&url_path, url, detail));
-        }
-    }
+fn check_question(request: &Request<'_>, object: &Map) -> Result<(), Error> {
+    let errors = request.kind.validate(object, None, "");
     if errors.is_empty() {
         return Ok(());
     }
@@ -365,26 +323,43 @@ fn check_access_review(
     Err(Error::Invalid { subject, errors })
 }
 
-/// A question has no name and is not kept.
-fn check_metadata(object: &Map, here: bool, errors: &mut Vec<FieldError>) {
-    let is_odd = meta(object).iter().any(|(key, value)| {
-        let is_empty = match value {
-            Value::Null => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            _ => false,
+/// What is said about selectors that cannot be understood, and so do not count.
+fn ignored_selectors(resource: &Value) -> Option<String> {
+    let mut notes = Vec::new();
+    for (key, check) in [
+        ("fieldSelector", field_requirement as fn(&Value) -> bool),
+        ("labelSelector", label_requirement),
+    ] {
+        let Some(selector) = resource.get(key) else {
+            continue;
         };
-        !is_empty && (!here || key != "namespace")
-    });
-    if is_odd {
-        let root = Path::root();
-        let detail = if here {
-            "must be empty except for namespace"
-        } else {
-            "must be empty"
+        let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
+        let is_raw_good = match key {
+            _ if raw.is_empty() => true,
+            "fieldSelector" => FieldSelector::parse(raw).is_ok(),
+            _ => LabelSelector::parse(raw).is_ok(),
         };
-        let found = Value::Object(meta(object).clone());
-        errors.push(FieldError::invalid(&root.field("metadata"), &found, detail));
+        let all = selector.get("requirements").and_then(Value::as_array);
+        let all = all.unwrap_or_default();
+        let good = all.iter().filter(|it| check(it)).count();
+        if !is_raw_good || good < all.len() {
+            let partly = if good > 0 { "partially " } else { "" };
+            notes.push(format!(
+                "spec.resourceAttributes.{key} {partly}ignored due to parse error"
+            ));
+        }
     }
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Whether a requirement on a field is one that field selectors can express.
+fn field_requirement(requirement: &Value) -> bool {
+    let values = requirement.get("values").and_then(Value::as_array);
+    let operator = requirement.str_at(&["operator"]);
+    matches!(operator, Some("In" | "NotIn")) && values.is_some_and(|values| values.len() == 1)
+}
+
+fn label_requirement(requirement: &Value) -> bool {
+    let selector = value!({"matchExpressions": [(requirement.clone())]});
+    LabelSelector::from_label_selector_value(&selector).is_ok()
 }

@@ -30,6 +30,66 @@ async fn who_may_do_what() {
 }
 
 #[tokio::test]
+async fn selectors_that_cannot_be_understood_are_told() {
+    let resources = server().await;
+    let ask = Ask::new(&resources, GROUP, "subjectaccessreviews");
+    let told = |name: &str, how: &str| {
+        format!("spec.resourceAttributes.{name} {how}ignored due to parse error")
+    };
+    let cases = [
+        (value!({"fieldSelector": {"rawSelector": "a=b"}}), None),
+        (
+            value!({"fieldSelector": {"rawSelector": "a b"}}),
+            Some(told("fieldSelector", "")),
+        ),
+        (
+            value!({"fieldSelector": {"requirements": [
+                {"key": "a", "operator": "In", "values": ["x"]},
+                {"key": "b", "operator": "Exists"},
+            ]}}),
+            Some(told("fieldSelector", "partially ")),
+        ),
+        (
+            value!({"labelSelector": {"requirements": [
+                {"key": "a", "operator": "In", "values": ["x", "y"]},
+                {"key": "b", "operator": "Exists"},
+            ]}}),
+            None,
+        ),
+        (
+            value!({
+                "fieldSelector": {"rawSelector": "a b"},
+                "labelSelector": {"requirements": [{"key": "a", "operator": "Newer"}]},
+            }),
+            Some(format!(
+                "{}; {}",
+                told("fieldSelector", ""),
+                told("labelSelector", "")
+            )),
+        ),
+    ];
+    for (selectors, expected) in cases {
+        let shown = format!("{selectors:?}");
+        let mut attributes = value!({"verb": "list", "resource": "pods"});
+        let map = attributes.as_object_mut().unwrap();
+        for (key, value) in selectors.as_object().unwrap().iter() {
+            map.insert(key.clone(), value.clone());
+        }
+        let spec = value!({"user": "someone", "resourceAttributes": attributes});
+        let answer = ask.create(value!({"spec": spec})).await.unwrap();
+        let found = answer.str_at(&["status", "evaluationError"]);
+        assert_eq!(found, expected.as_deref(), "{shown}");
+    }
+    let attributes = value!({"verb": "list", "resource": "pods", "labelSelector": {}});
+    let spec = value!({"user": "someone", "resourceAttributes": attributes});
+    let refused = refusal(ask.create(value!({"spec": spec})).await);
+    assert!(
+        refused.contains("requirements or rawSelector is required"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
 async fn a_local_question_stays_in_its_namespace() {
     let resources = server().await;
     let ask = Ask::new(&resources, GROUP, "localsubjectaccessreviews");

@@ -24,6 +24,8 @@ pub(crate) struct Failure {
     pub retry_after_seconds: u32,
     /// Advice beyond the Status, one `Warning` header each.
     pub advice: Vec<String>,
+    /// Whether it came before any verb: what repeats a request must not be taken for a page.
+    before_verbs: bool,
     /// A refusal that somebody outside worded; its code, reason and details are theirs.
     denial: Option<Box<Denial>>,
 }
@@ -48,6 +50,12 @@ impl Failure {
 
     pub(crate) fn about(mut self, subject: Subject) -> Failure {
         self.details.get_or_insert_default().subject = subject;
+        self
+    }
+
+    /// The same failure, met before the request came to its verb.
+    pub(crate) fn before_verbs(mut self) -> Failure {
+        self.before_verbs = true;
         self
     }
 
@@ -137,7 +145,7 @@ impl Failure {
                 HeaderValue::from(self.retry_after_seconds),
             );
         }
-        if self.code == 403 {
+        if self.before_verbs {
             headers.insert(
                 header::X_CONTENT_TYPE_OPTIONS,
                 HeaderValue::from_static("nosniff"),

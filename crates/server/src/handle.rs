@@ -31,6 +31,9 @@ use crate::state::State;
 use crate::{aggregate, health, impersonation, openapi, verbs, websocket};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// Said to whoever sends a token that is not taken for one.
+const SPACED_TOKEN: &str = "299 - \"the provided Authorization header contains extra space before \
+                            the bearer token, and is ignored\"";
 /// A request that is not a watch is given up after this long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -165,6 +168,9 @@ async fn answer_to(
         return call.fail(failure);
     }
     let with_token = call.headers.contains_key(header::AUTHORIZATION);
+    let spaced = call
+        .header(header::AUTHORIZATION)
+        .is_some_and(auth::is_ignored_bearer);
     let known = authenticate(&mut call, arrival.peer.as_deref(), &info.path).await;
     if let Some(audit) = &state.audit {
         let user = known.is_ok().then_some(&call.user);
@@ -191,10 +197,14 @@ async fn answer_to(
             (answer_user(call, info, labels).await, is_stranger)
         }
     };
-    let answer = match trail.take() {
+    let mut answer = match trail.take() {
         None => answer,
         Some(trail) => trail.finish(answer).await,
     };
+    if spaced {
+        let headers = answer.headers_mut();
+        headers.append(header::WARNING, HeaderValue::from_static(SPACED_TOKEN));
+    }
     if is_stranger {
         mark_stranger(answer)
     } else {
@@ -321,7 +331,7 @@ fn timeout(call: &Call, info: &RequestInfo) -> Result<Option<Duration>, Failure>
 /// Lets the user become whom the request's headers name, if they may.
 async fn impersonate(call: &mut Call, attributes: Attributes<'_>) -> Result<(), Failure> {
     let wanted = impersonation::wanted(&call.headers)
-        .map_err(|error| Failure::new(400, "BadRequest", error.to_string()))?;
+        .map_err(|error| Failure::new(400, "BadRequest", error.to_string()).before_verbs())?;
     let Some(wanted) = wanted else { return Ok(()) };
     let user = call
         .state
@@ -357,7 +367,9 @@ fn forbidden(refusal: Refusal) -> Failure {
         resource: refusal.resource,
         name: refusal.name,
     };
-    Failure::new(403, "Forbidden", message).about(subject)
+    Failure::new(403, "Forbidden", message)
+        .about(subject)
+        .before_verbs()
 }
 
 async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {

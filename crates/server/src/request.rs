@@ -15,6 +15,8 @@ pub(crate) struct RequestInfo {
     pub path: String,
     /// The verb: of the API for resources, the lower-case method for other paths.
     pub verb: &'static str,
+    /// The method in lower case, if it is none that we know; the verb is `other` then.
+    odd_method: Option<String>,
     /// What the path names, if it is one of the API's resources.
     pub resource: Option<ResourcePath>,
 }
@@ -43,11 +45,13 @@ impl RequestInfo {
     pub(crate) fn new(method: &Method, path: &str, query: &Query) -> Result<RequestInfo, BadPath> {
         let path = percent_decode(path).ok_or(BadPath)?;
         let verb = method_name(method);
+        let odd_method = (verb == "other").then(|| method.as_str().to_lowercase());
         let resource = ResourcePath::parse(&path);
         let Some(mut resource) = resource else {
             return Ok(RequestInfo {
                 path,
                 verb,
+                odd_method,
                 resource: None,
             });
         };
@@ -57,7 +61,7 @@ impl RequestInfo {
             api_verb(method, &resource, query)
         };
         if resource.name.is_empty()
-            && matches!(verb, "list" | "watch" | "deletecollection")
+            && matches!(verb, "list" | "watch")
             && let Some(name) = query.single_name()
         {
             resource.name = name;
@@ -65,6 +69,7 @@ impl RequestInfo {
         Ok(RequestInfo {
             path,
             verb,
+            odd_method,
             resource: Some(resource),
         })
     }
@@ -80,7 +85,7 @@ impl RequestInfo {
                 name: &path.name,
             },
             _ => Attributes::Path {
-                verb: self.verb,
+                verb: self.odd_method.as_deref().unwrap_or(self.verb),
                 path: &self.path,
             },
         }
@@ -245,6 +250,13 @@ mod tests {
             told(Method::DELETE, "/api/v1/nodes"),
             "deletecollection /v1 nodes ns= name="
         );
+        // Who deletes by name still deletes a collection.
+        assert_eq!(
+            told(Method::DELETE, by_name),
+            "deletecollection /v1 pods ns= name="
+        );
+        let odd = parse(Method::from_bytes(b"LOOK").unwrap(), "/x");
+        assert_eq!(odd.attributes(None).verb(), "look");
     }
 
     #[test]

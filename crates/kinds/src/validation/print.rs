@@ -75,6 +75,28 @@ pub(crate) const OWNER_REFERENCE: Shape = Shape(&[
     Field::optional("blockOwnerDeletion"),
 ]);
 
+/// The metadata of an object.
+pub(crate) const OBJECT_META: Shape = Shape(&[
+    Field::optional("name"),
+    Field::optional("generateName"),
+    Field::optional("namespace"),
+    Field::optional("resourceVersion"),
+    Field::optional("generation"),
+    Field::optional("labels"),
+    Field::optional("annotations"),
+    Field::optional("ownerReferences").of(&OWNER_REFERENCE),
+    Field::optional("finalizers"),
+    Field::optional("managedFields").of(&Shape(&[
+        Field::optional("manager"),
+        Field::optional("operation"),
+        Field::optional("apiVersion"),
+        Field::optional("time"),
+        Field::optional("fieldsType"),
+        Field::optional("fieldsV1"),
+        Field::optional("subresource"),
+    ])),
+]);
+
 /// A label selector.
 pub(crate) const LABEL_SELECTOR: Shape = Shape(&[
     Field::optional("matchLabels"),

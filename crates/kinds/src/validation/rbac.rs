@@ -1,7 +1,7 @@
 //! Roles and their bindings.
 
 use object::field::{FieldError, Path};
-use object::{Map, names};
+use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
 use super::meta;
@@ -42,7 +42,11 @@ pub(crate) fn cluster_role(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldEr
             errors.required(&path, detail);
         }
         for (index, selector) in maps(selectors) {
-            check::label_selector(Some(selector), &path.index(index), &mut errors);
+            let (path, before) = (path.index(index), errors.len());
+            check::label_selector(Some(selector), &path, &mut errors);
+            if errors.len() > before {
+                errors.invalid_value(&path, &Value::Null, "invalid label selector.");
+            }
         }
     }
     errors

@@ -4,8 +4,8 @@ use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
 use super::check::{Errors, Report};
-use super::print::{self, Field, Shape};
-use super::read::{Read, maps};
+use super::print::{self, Field, OBJECT_META, Shape};
+use super::read::{Read, maps, texts};
 
 const NON_RESOURCE: Shape = Shape(&[
     Field::plain("path", "Path", "\"\""),
@@ -65,7 +65,14 @@ fn metadata(new: &Map, is_local: bool, errors: &mut Errors) {
     let ignored = ["managedFields", "creationTimestamp", "uid"];
     let filled = given.iter().any(|(key, value)| {
         let allowed = ignored.contains(&key.as_str()) || is_local && key == "namespace";
-        !allowed && !value.is_null() && value.as_str() != Some("")
+        let is_empty = match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        !allowed && !is_empty
     });
     if filled {
         let detail = if is_local {
@@ -74,7 +81,8 @@ fn metadata(new: &Map, is_local: bool, errors: &mut Errors) {
             "must be empty"
         };
         let root = Path::root();
-        errors.invalid_value(&root.field("metadata"), new.value("metadata"), detail);
+        let (path, given) = (root.field("metadata"), new.value("metadata"));
+        errors.push(print::invalid(&path, given, &OBJECT_META, detail));
     }
 }
 
@@ -124,6 +132,10 @@ fn check_requirement(requirement: &Map, key: &str, path: &Path<'_>, errors: &mut
     }
     if key == "labelSelector" {
         errors.each(&path.field("key"), name, names::qualified_name(name));
+        let path = path.field("values");
+        for (index, value) in texts(values) {
+            errors.each(&path.index(index), value, names::label_value(value));
+        }
     }
 }
 

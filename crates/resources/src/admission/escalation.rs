@@ -85,6 +85,10 @@ async fn check_binding(
     if resources.authorize(request.user, bind).await? == Decision::Allow {
         return Ok(());
     }
+    if matches!(role, RoleRef::Role(_)) && request.namespace.is_empty() {
+        let text = "Namespace parameter required.";
+        return Err(Error::BadRequest(text.to_owned()));
+    }
     let rules = resources.rules().await?;
     match rules.role_rules(&role, request.namespace) {
         Some(granted) => check_grant(resources, request, object, granted).await,
