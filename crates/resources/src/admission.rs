@@ -16,6 +16,7 @@ mod lookup;
 mod namespaces;
 mod node_restriction;
 mod node_selector;
+mod node_tokens;
 mod nodes;
 mod owner_references;
 mod plugins;

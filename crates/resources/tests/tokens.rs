@@ -11,7 +11,7 @@ use object::{Text, Value, json, value};
 use resources::Resources;
 use resources::accounts::{AccountTokens, BootstrapTokens};
 
-use crate::fixture::{Ask, refusal, server};
+use crate::fixture::{Ask, refusal, server, server_with};
 
 const ISSUER: &str = "https://issuer";
 
@@ -23,6 +23,10 @@ struct Place {
 }
 
 async fn place() -> Place {
+    place_of(server().await).await
+}
+
+async fn place_of(resources: Resources) -> Place {
     let issuer = Arc::new(Issuer::new(IssuerOptions {
         signing: SigningKey::generate().0,
         keys: Vec::new(),
@@ -30,7 +34,7 @@ async fn place() -> Place {
         audiences: Vec::new(),
         lifetime_seconds_max: 7200,
     }));
-    let resources = server().await.with_issuer(Arc::clone(&issuer));
+    let resources = resources.with_issuer(Arc::clone(&issuer));
     let audiences = vec![Text::from(ISSUER)];
     let authenticator = Authenticator::new(audiences.clone(), Anonymous::Allowed)
         .with_tokens(AccountTokens::new(resources.clone(), Arc::clone(&issuer)))
@@ -339,5 +343,101 @@ async fn who_joins_with_a_bootstrap_token() {
             .named("bootstrap-token-abcdef");
         gone.delete().await.unwrap();
         assert!(place.who(token).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_token_needs_its_namespace_and_the_consent_of_policies() {
+    let place = place().await;
+    let elsewhere = place.ask().within("nowhere");
+    let refused = refusal(elsewhere.create(value!({"spec": {}})).await);
+    assert_eq!(refused, "namespaces \"nowhere\" not found");
+    let group = "admissionregistration.k8s.io";
+    let policy = value!({"metadata": {"name": "short"}, "spec": {
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["serviceaccounts/token"],
+        }]},
+        "validations": [{
+            "expression": "object.spec.expirationSeconds <= 1800",
+            "message": "half an hour has to do",
+        }],
+    }});
+    let policies = Ask::new(&place.resources, group, "validatingadmissionpolicies");
+    policies.create(policy).await.unwrap();
+    let binding = value!({"metadata": {"name": "short"}, "spec": {
+        "policyName": "short", "validationActions": ["Deny"],
+    }});
+    let bindings = Ask::new(&place.resources, group, "validatingadmissionpolicybindings");
+    bindings.create(binding).await.unwrap();
+    let refused = place.ask().create(value!({"spec": {}})).await;
+    let refused = format!("{refused:?}");
+    assert!(refused.contains("half an hour has to do"), "{refused}");
+    place.token(value!({"expirationSeconds": 900})).await;
+}
+
+#[tokio::test]
+async fn a_node_gets_tokens_of_its_own_pods_alone() {
+    let resources = server_with(&["NodeRestriction"], &["ServiceAccount"]).await;
+    let place = place_of(resources).await;
+    let pod = |node: &str| {
+        value!({"spec": {
+            "nodeName": node,
+            "serviceAccountName": "robot",
+            "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "t", "projected": {"sources": [
+                {"serviceAccountToken": {"path": "token", "audience": "vault"}},
+            ]}}],
+        }})
+    };
+    let own = place.make("pods", "own", pod("n1")).await;
+    place.make("pods", "other", pod("n2")).await;
+    let uid = own.str_at(&["metadata", "uid"]).unwrap();
+    let bound = |name: &str, uid: &str| value!({"kind": "Pod", "apiVersion": "v1", "name": name, "uid": uid});
+    let vault = value!(["vault"]);
+    let cases = [
+        (value!({}), "not bound to a pod"),
+        (
+            value!({"boundObjectRef": (bound("own", ""))}),
+            "without a uid",
+        ),
+        (
+            value!({"boundObjectRef": (bound("none", uid))}),
+            "not found",
+        ),
+        (
+            value!({"boundObjectRef": (bound("own", "x"))}),
+            "does not match the UID",
+        ),
+        (
+            value!({"audiences": (vault.clone()), "boundObjectRef": (bound("own", uid))}),
+            "",
+        ),
+        (
+            value!({"audiences": ["bank"], "boundObjectRef": (bound("own", uid))}),
+            "audience \"bank\" not found in pod spec volume, system:node:n1 is not authorized",
+        ),
+        (
+            value!({"audiences": ["bank", "vault"], "boundObjectRef": (bound("own", uid))}),
+            "0 or 1 audiences",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let shown = format!("{spec:?}");
+        let node = User::authenticated("system:node:n1", "", &["system:nodes"]);
+        let ask = Ask {
+            user: node,
+            ..place.ask()
+        };
+        match ask.create(value!({"spec": spec})).await {
+            Ok(_) => assert_eq!(expected, "", "{shown}"),
+            Err(error) => {
+                let text = refusal(Err(error));
+                assert!(
+                    !expected.is_empty() && text.contains(expected),
+                    "{shown}: {text}"
+                );
+            }
+        }
     }
 }

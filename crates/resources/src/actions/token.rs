@@ -48,9 +48,16 @@ impl Resources {
             spec.insert("expirationSeconds", Value::Int(LIFETIME_SECONDS_DEFAULT));
         }
         let owners = Owners::of_created(self, &sent, &mut object, managed_fields.as_ref());
+        self.admission
+            .mutate(self, request, &mut object, None)
+            .await?;
+        let mut object = self.admit_view(request, &kind, object, None).await?;
         let now = self.now();
         let account = self.check_account(request, &mut object).await?;
-        let claims = self.claims(request, issuer, &mut object, account).await?;
+        name_audiences(issuer, &mut object);
+        self.check_view(request, &kind, object.clone(), None)
+            .await?;
+        let claims = self.claims(request, &object, account).await?;
         let seconds = shorten(request, issuer, &mut object);
         let lifetime = issuer.lifetime(seconds, claims.pod.is_some(), &claims.audiences);
         let token = issuer.sign(&claims, now, lifetime).ok_or_else(|| {
@@ -125,23 +132,14 @@ impl Resources {
     async fn claims(
         &self,
         request: &Request<'_>,
-        issuer: &Issuer,
-        object: &mut Map,
+        object: &Map,
         account: Named,
     ) -> Result<Claims, Error> {
-        let spec = object.object_at("spec");
-        let given = spec.get("audiences").and_then(Value::as_array);
-        let mut audiences: Vec<Text> = given
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Value::as_str)
-            .map(Text::from)
-            .collect();
-        if audiences.is_empty() {
-            audiences = issuer.audiences().to_vec();
-            let list = audiences.iter().cloned().map(Value::String).collect();
-            spec.insert("audiences", Value::Array(list));
-        }
+        let spec = object.get("spec");
+        let audiences = spec.and_then(|spec| spec.get("audiences"));
+        let audiences = audiences.and_then(Value::as_array).unwrap_or_default();
+        let audiences = audiences.iter().filter_map(Value::as_str);
+        let audiences = audiences.map(Text::from).collect();
         let claims = Claims {
             namespace: request.namespace.into(),
             account,
@@ -149,7 +147,7 @@ impl Resources {
             audiences,
             ..Claims::default()
         };
-        match spec.get("boundObjectRef") {
+        match spec.and_then(|spec| spec.get("boundObjectRef")) {
             Some(Value::Object(bound)) => self.bind_token(request, bound, claims).await,
             _ => Ok(claims),
         }
@@ -164,20 +162,26 @@ impl Resources {
     ) -> Result<Claims, Error> {
         let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
         let (version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
-        let place = match (version.contains('/'), kind) {
-            (false, "Pod") => PODS,
-            (false, "Node") => NODES,
-            (false, "Secret") => SECRETS,
+        // A version that is none counts as none.
+        let (group, version) = match version.split_once('/') {
+            None => ("", version),
+            Some((_, rest)) if rest.contains('/') => ("", ""),
+            Some(parts) => parts,
+        };
+        let place = match (group, kind) {
+            ("", "Pod") => PODS,
+            ("", "Node") => NODES,
+            ("", "Secret") => SECRETS,
             _ => {
-                let version = if version.contains('/') {
-                    version.to_owned()
-                } else {
-                    format!("/{version}")
-                };
-                let text = format!("cannot bind token to object of type {version}, Kind={kind}");
-                return Err(Error::BadRequest(text));
+                return Err(Error::BadRequest(format!(
+                    "cannot bind token to object of type {group}/{version}, Kind={kind}"
+                )));
             }
         };
+        if name.is_empty() {
+            let text = "Name parameter required.";
+            return Err(Error::BadRequest(text.to_owned()));
+        }
         let namespace = if kind == "Node" {
             ""
         } else {
@@ -238,6 +242,16 @@ impl Resources {
             },
             |node| named(&node),
         )))
+    }
+}
+
+/// Makes a token that is meant for nobody in particular one for this server.
+fn name_audiences(issuer: &Issuer, object: &mut Map) {
+    let spec = object.object_at("spec");
+    let given = spec.get("audiences").and_then(Value::as_array);
+    if given.unwrap_or_default().is_empty() {
+        let list = issuer.audiences().iter().cloned().map(Value::String);
+        spec.insert("audiences", Value::Array(list.collect()));
     }
 }
 

@@ -10,6 +10,7 @@ use object::{Map, Value};
 use super::certificates::{signer, signing_request};
 use super::forbidden;
 use super::lookup::Place;
+use super::node_tokens;
 use super::references::{needs_api, spec_of};
 use super::service_account::MIRROR_ANNOTATION;
 use crate::error::{Error, Subject};
@@ -68,6 +69,9 @@ pub(super) async fn check(
         ("", "pods", None) => check_new_pod(resources, request, object, node).await,
         ("", "pods", Some(old)) => check_pod(request, object, old, node).map_err(refused),
         ("", "nodes", _) => check_node(object, old, node).map_err(refused),
+        ("", "serviceaccounts", None) if request.subresource == "token" => {
+            node_tokens::check(resources, request, object, node).await
+        }
         ("", "persistentvolumeclaims", Some(old)) if request.subresource == "status" => {
             check_claim(object, old, node).map_err(refused)
         }

@@ -188,34 +188,35 @@ impl Resources {
         Box::pin(self.admit_whole(&set, &mut matter)).await
     }
 
-    /// Lets policies and webhooks change what shows a part of an object, such as its scale.
+    /// Lets policies and webhooks change what shows a part of an object, such as its scale, or acts on
+    /// one, such as a request for a token.
     pub(crate) async fn admit_view(
         &self,
         request: &Request<'_>,
         kind: &Arc<Kind>,
         new: Map,
-        old: Map,
+        old: impl Into<Option<Map>>,
     ) -> Result<Map, Error> {
         let Some(set) = self.hooks_in_force().await? else {
             return Ok(new);
         };
-        let mut matter = Matter::new(self, request, kind, Some(new), Some(old));
+        let mut matter = Matter::new(self, request, kind, Some(new), old.into());
         Box::pin(self.change(&set, &mut matter, None)).await?;
         Ok(matter.object.unwrap_or_default())
     }
 
-    /// Lets policies and webhooks refuse what shows a part of an object.
+    /// Lets policies and webhooks refuse what shows a part of an object, or acts on one.
     pub(crate) async fn check_view(
         &self,
         request: &Request<'_>,
         kind: &Arc<Kind>,
         new: Map,
-        old: Map,
+        old: impl Into<Option<Map>>,
     ) -> Result<(), Error> {
         let Some(set) = self.hooks_in_force().await? else {
             return Ok(());
         };
-        let matter = Matter::new(self, request, kind, Some(new), Some(old));
+        let matter = Matter::new(self, request, kind, Some(new), old.into());
         Box::pin(self.check(&set, &matter)).await
     }
 
