@@ -215,10 +215,9 @@ impl Definitions {
 
     /// A definition, and those of its group that may have waited for one of its names.
     fn concerned(&self, name: &str) -> Vec<String> {
-        let group = name.split_once('.').map_or("", |(_, group)| group);
         let others = self.known.iter().filter(|(other, known)| {
             *other != name
-                && other.split_once('.').map(|(_, group)| group) == Some(group)
+                && group_of(other) == group_of(name)
                 && !custom::names_accepted(&known.object)
         });
         let others = others.map(|(other, _)| other.clone());
@@ -252,7 +251,10 @@ impl Definitions {
         if meta(&known.object).contains_key("deletionTimestamp") {
             return self.end(name).await;
         }
-        let others = self.known.iter().filter(|(other, _)| *other != name);
+        let others = self.known.iter().filter(|(other, _)| {
+            // Names compete only within a group.
+            *other != name && group_of(other) == group_of(name)
+        });
         let others: Vec<&Map> = others.map(|(_, known)| &known.object).collect();
         let now = self.resources.now_text();
         let status = custom::status(&known.object, &others, &now);
@@ -359,4 +361,9 @@ impl Definitions {
         self.resources.delete_all(kind, names.collect(), by).await?;
         Ok(store.count(&kind.collection, "").await)
     }
+}
+
+/// The group that a definition of this name is about.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
 }

@@ -4,6 +4,7 @@
 
 mod audit;
 mod command_line;
+mod controller;
 mod encryption;
 mod identity;
 mod issuer;

@@ -13,14 +13,14 @@ use kube::{Api, Client, Error, ResourceExt as _};
 use serde_json::{Value, json};
 use testkit::{Launch, TestServer};
 
-fn start() -> TestServer {
+pub(crate) fn start() -> TestServer {
     Launch::new()
         .binary(env!("CARGO_BIN_EXE_windlass"))
         .start()
         .unwrap()
 }
 
-async fn client(server: &TestServer) -> Client {
+pub(crate) async fn client(server: &TestServer) -> Client {
     let kubeconfig = Kubeconfig::read_from(server.kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default())
         .await
