@@ -138,13 +138,8 @@ impl Type {
     /// The name by which upstream declares the type; messages about the result of an expression
     /// use it.
     pub fn declared_name(&self) -> String {
-        let parameters: Vec<String> = match self {
-            Type::Type(_) => Vec::new(),
-            other => {
-                let parameters = other.parameters();
-                parameters.into_iter().map(Type::declared_name).collect()
-            }
-        };
+        let parameters = self.parameters().into_iter();
+        let parameters: Vec<String> = parameters.map(Type::declared_name).collect();
         match parameters.is_empty() {
             true => self.name(),
             false => format!("{}({})", self.name(), parameters.join(", ")),

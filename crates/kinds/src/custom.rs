@@ -21,7 +21,9 @@ use schema::structural::{Rules, Structural};
 
 pub use definition::{is_established, is_served, is_terminating, kinds};
 pub(crate) use status::mark_deleting;
-pub use status::{CLEANUP_FINALIZER, begin_deletion, finish_deletion, names_accepted, status};
+pub use status::{
+    CLEANUP_FINALIZER, begin_deletion, finish_deletion, names_accepted, remove_finalizer, status,
+};
 
 /// What a definition says about one version of a kind, beyond what every kind has.
 #[derive(Clone, Debug)]

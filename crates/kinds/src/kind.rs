@@ -345,15 +345,32 @@ impl Kind {
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub fn validate(&self, new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
         match &self.custom {
-            Some(custom) => custom.validate(self, new, old, subresource),
+            Some(custom) => custom.validate(self, new, old, subresource).0,
             None => (self.rules.validate)(new, old, subresource),
+        }
+    }
+
+    /// Reports every mistake of an object that replaces another, and which mistakes are forgiven
+    /// because they were there before.
+    pub fn validate_update(
+        &self,
+        new: &Map,
+        old: &Map,
+        subresource: &str,
+    ) -> (Vec<FieldError>, Vec<String>) {
+        match &self.custom {
+            Some(custom) => custom.validate(self, new, Some(old), subresource),
+            None => (
+                (self.rules.validate)(new, Some(old), subresource),
+                Vec::new(),
+            ),
         }
     }
 
     /// Advice about an object that is valid.
     pub fn warnings(&self, new: &Map, old: Option<&Map>) -> Vec<String> {
         match &self.custom {
-            Some(custom) => custom.warnings(new, old),
+            Some(_) => Custom::warnings(new, old),
             None => (self.rules.warnings)(new, old),
         }
     }

@@ -313,19 +313,39 @@ impl Definitions {
         if !meta::finalizers(&known.object).iter().any(cleanup) {
             return Ok(true);
         }
-        let mut object = known.object.clone();
+        let object = known.object.clone();
         let stored = known
             .kinds
             .iter()
             .find(|kind| kind.version == kind.storage_version);
         if let Some(kind) = stored.cloned() {
+            let now = self.resources.now_text();
+            self.write(name, &object, |object| {
+                custom::begin_deletion(object, &now);
+            })
+            .await?;
             let left = self.delete_objects(&kind).await?;
             if left > 0 {
                 return Ok(false);
             }
         }
-        let now = self.resources.now_text();
-        custom::finish_deletion(&mut object, &now);
+        self.let_go(name).await
+    }
+
+    /// Takes the finalizer off a definition whose objects are gone; the last state is only shown
+    /// where others hold it.
+    async fn let_go(&mut self, name: &str) -> Result<bool, Error> {
+        let Some(known) = self.known.get(name) else {
+            return Ok(true);
+        };
+        let object = known.object.clone();
+        if meta::finalizers(&object).len() > 1 {
+            let now = self.resources.now_text();
+            self.write(name, &object, |object| {
+                custom::finish_deletion(object, &now);
+            })
+            .await?;
+        }
         let warnings = Warnings::default();
         let request = Request {
             kind: &self.kind,
@@ -339,6 +359,8 @@ impl Definitions {
         let Some(live) = self.resources.live(&request).await? else {
             return Ok(true);
         };
+        let mut object = live.map().clone();
+        custom::remove_finalizer(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
         let owners = live.owners.clone();
         let finished = self

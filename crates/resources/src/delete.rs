@@ -328,7 +328,7 @@ fn shorten(
 
 /// Marks an object of a kind without grace.
 fn mark(object: &mut Map, now: i64) {
-    if !meta(object).contains_key("deletionGracePeriodSeconds") {
+    if !meta(object).contains_key("deletionTimestamp") {
         count_generation(object);
     }
     let marked = Time::parse(meta_text(object, "deletionTimestamp"));

@@ -17,16 +17,20 @@ use crate::apply::{Configuration, apply_error, check_gvk};
 use crate::body::{self, Body};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut, meta_text};
+use crate::options::FieldValidation;
 use crate::ownership::Owners;
 use crate::patch::PatchType;
 use crate::record::Stored;
 use crate::write::{
-    Attempt, Draft, Live, Seen, Written, WrittenObject, check_name, check_namespace,
+    Attempt, Draft, Live, Seen, Written, WrittenObject, check_name, check_namespace, check_uid,
 };
 use crate::{Request, Resources, subject};
 
 /// The definition of the kind that scales are.
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+/// The answer to a body that is no scale of a custom resource.
+const NO_SCALE: &str = "no kind is registered for the type v1.Scale in scheme \
+                        \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
 
 impl Resources {
     /// The scale of an object.
@@ -48,10 +52,15 @@ impl Resources {
     /// `PUT` of a scale.
     pub async fn update_scale(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let parsed = body::parse_plain(body, SCALE)?;
-        check_gvk(&parsed, SCALE_API_VERSION, "Scale")?;
-        let Value::Object(mut wanted) = parsed else {
-            return Err(Error::BadRequest("the body is not a Scale".to_owned()));
-        };
+        let mut wanted = self
+            .read_scale(request, parsed)
+            .map_err(|error| match error {
+                // What upstream says of custom resources, whatever is wrong.
+                Error::BadRequest(_) if request.kind.is_custom() => {
+                    Error::BadRequest(NO_SCALE.to_owned())
+                }
+                error => error,
+            })?;
         check_name(request, &wanted)?;
         check_namespace(request, &mut wanted)?;
         loop {
@@ -65,6 +74,29 @@ impl Resources {
                 }
                 Attempt::Stale => {}
             }
+        }
+    }
+
+    /// The scale of a body, if it is one; fields that scales do not have are said or refused.
+    fn read_scale(&self, request: &Request<'_>, parsed: Value) -> Result<Map, Error> {
+        check_gvk(&parsed, SCALE_API_VERSION, "Scale")?;
+        let typing = self.scale_typing();
+        let (_, unknown) = decode(typing.types, typing.root, parsed.clone(), Unknown::Report)
+            .map_err(|error| Error::BadRequest(error.to_string()))?;
+        match request.options.validation {
+            FieldValidation::Strict if !unknown.is_empty() => {
+                return Err(Error::BadRequest(format!(
+                    "Scale in version \"v1\" cannot be handled as a Scale: strict decoding error: \
+                     {}",
+                    unknown.join(", ")
+                )));
+            }
+            FieldValidation::Warn => request.warnings.add(unknown),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        match parsed {
+            Value::Object(wanted) => Ok(wanted),
+            _ => Err(Error::BadRequest("the body is not a Scale".to_owned())),
         }
     }
 
@@ -336,17 +368,14 @@ fn writer<'a>(request: &'a Request<'_>) -> Writer<'a> {
 }
 
 fn check_preconditions(request: &Request<'_>, wanted: &Map, live: &Live) -> Result<(), Error> {
-    let conflict = || Error::modified(subject(request.kind, request.name));
     match meta_text(wanted, "resourceVersion") {
         "" | "0" => {}
-        version if version != live.record.revision.to_string() => return Err(conflict()),
+        version if version != live.record.revision.to_string() => {
+            return Err(Error::modified(subject(request.kind, request.name)));
+        }
         _ => {}
     }
-    let uid = meta_text(wanted, "uid");
-    if !uid.is_empty() && uid != meta_text(live.map(), "uid") {
-        return Err(conflict());
-    }
-    Ok(())
+    check_uid(request.kind, wanted, live)
 }
 
 /// Where a custom kind keeps what its scale shows.

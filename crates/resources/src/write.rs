@@ -437,10 +437,9 @@ impl Resources {
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
         }
-        self.shape_changed(request, live, &mut draft)?;
-        request
-            .warnings
-            .add(kind.warnings(&draft.object, Some(old)));
+        let forgiven = self.shape_changed(request, live, &mut draft)?;
+        let advice = kind.warnings(&draft.object, Some(old));
+        request.warnings.add(advice.into_iter().chain(forgiven));
         match seen {
             Seen::Itself => {
                 let (object, plugins) = (&draft.object, &self.admission);
@@ -513,13 +512,14 @@ impl Resources {
         }))
     }
 
-    /// Restores what clients cannot change, lets the kind shape the object, and validates it.
+    /// Restores what clients cannot change, lets the kind shape the object, and validates it. Tells
+    /// which mistakes are forgiven because they were there before.
     fn shape_changed(
         &self,
         request: &Request<'_>,
         live: &Live,
         draft: &mut Draft,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
         let (kind, old) = (request.kind, live.map());
         let object = &mut draft.object;
         meta::keep_system_fields(object, old);
@@ -530,8 +530,10 @@ impl Resources {
         draft.show_odd_owners();
         let object = &draft.object;
         let mut errors = validation::meta::validate_update(kind, object, old);
-        errors.extend(kind.validate(object, Some(old), request.subresource));
-        refuse_invalid(&self.stored_kind(kind), object, errors)
+        let (mistakes, forgiven) = kind.validate_update(object, old, request.subresource);
+        errors.extend(mistakes);
+        refuse_invalid(&self.stored_kind(kind), object, errors)?;
+        Ok(forgiven)
     }
 
     /// Changes the object of a request until nobody was faster; for the server's own work.
@@ -782,7 +784,7 @@ pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Resul
     Ok(Given::Version)
 }
 
-fn check_uid(kind: &Kind, object: &Map, live: &Live) -> Result<(), Error> {
+pub(crate) fn check_uid(kind: &Kind, object: &Map, live: &Live) -> Result<(), Error> {
     let (found, stored) = (meta_text(object, "uid"), meta_text(live.map(), "uid"));
     if found.is_empty() || found == stored {
         return Ok(());

@@ -391,7 +391,7 @@ fn subresource_document(kind: &Kind, nested: &Subresource) -> Value {
 fn aggregated_resource(kind: &Kind) -> Value {
     let mut document = object(value!({
         "resource": (kind.resource.as_str()),
-        "responseKind": (response_kind("", "", &kind.kind)),
+        "responseKind": (response_kind(kind, "", "", &kind.kind)),
         "scope": (if kind.namespaced { "Namespaced" } else { "Cluster" }),
         "singularResource": (kind.singular.as_str()),
         "verbs": (texts(&kind.verbs)),
@@ -407,7 +407,8 @@ fn aggregated_resource(kind: &Kind) -> Value {
             .subresources
             .iter()
             .map(|nested| {
-                let response = response_kind(&nested.group, &nested.version, &nested.kind);
+                let (group, version) = (nested.group.as_str(), nested.version.as_str());
+                let response = response_kind(kind, group, version, &nested.kind);
                 value!({
                     "subresource": (nested.name.as_str()),
                     "responseKind": response,
@@ -420,6 +421,12 @@ fn aggregated_resource(kind: &Kind) -> Value {
     document.into()
 }
 
-fn response_kind(group: &str, version: &str, kind: &str) -> Value {
+/// The kind of an answer; upstream says its group and version for custom resources alone, or where
+/// they are not those of the resource.
+fn response_kind(of: &Kind, group: &str, version: &str, kind: &str) -> Value {
+    let (group, version) = match of.is_custom() && group.is_empty() && version.is_empty() {
+        true => (of.group.as_str(), of.version.as_str()),
+        false => (group, version),
+    };
     value!({"group": group, "version": version, "kind": kind})
 }

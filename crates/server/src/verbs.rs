@@ -72,6 +72,13 @@ async fn dispatch(
     };
     let accept = call.header(header::ACCEPT);
     let mut representation = negotiate::accept(accept, offer).map_err(|refused| {
+        let refused = match refused {
+            // No router looks at the header before the handler of custom resources does.
+            negotiate::NotAcceptable::Unknown(offer) if kind.is_custom() => {
+                negotiate::NotAcceptable::Parameters(offer)
+            }
+            refused => refused,
+        };
         let failure = Failure::new(406, "NotAcceptable", refused.message());
         match refused {
             negotiate::NotAcceptable::Unknown(_) => failure.about(Default::default()),
@@ -164,7 +171,11 @@ fn operation(
         ("patch", _) if !path.name.is_empty() => (Operation::Patch, "patch"),
         ("delete", _) => (Operation::Delete, "delete"),
         ("deletecollection", _) => (Operation::DeleteCollection, "deletecollection"),
-        _ => return Err(Failure::method_not_allowed()),
+        // Custom resources are answered by a handler of their own, with words of its own.
+        ("update" | "patch", _) if kind.is_custom() => {
+            return Err(Error::BadRequest("name must be provided".to_owned()).into());
+        }
+        _ => return Err(not_offered(kind, verb)),
     };
     let everywhere = matches!(operation, Operation::List | Operation::Watch);
     // While its definition is being deleted, a custom kind publishes less than it answers.
@@ -174,9 +185,25 @@ fn operation(
         if all_namespaces && !path.name.is_empty() && !everywhere {
             return Err(Failure::no_such_resource());
         }
-        return Err(Failure::method_not_allowed());
+        return Err(not_offered(kind, verb));
     }
     Ok(operation)
+}
+
+/// The method means nothing here.
+fn not_offered(kind: &Kind, verb: &str) -> Failure {
+    if !kind.is_custom() {
+        return Failure::method_not_allowed();
+    }
+    let text = format!(
+        "{verb} is not supported on resources of kind \"{}.{}\"",
+        kind.resource, kind.group
+    );
+    Failure::new(405, "MethodNotAllowed", text).about(Subject {
+        group: kind.group.clone(),
+        resource: kind.resource.clone(),
+        name: Default::default(),
+    })
 }
 
 async fn get(

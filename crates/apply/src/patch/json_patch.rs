@@ -98,9 +98,12 @@ impl Draft {
                 let path = path_of(operation, "add")?;
                 let value = operation.value.clone().unwrap_or_default();
                 self.deepen(path.len() + nesting(&value))?;
-                self.add(path, value)
+                self.add(path, value, &ADD)
             }
-            Some("remove") => self.remove(path_of(operation, "remove")?).map(|_| ()),
+            Some("remove") => {
+                let path = path_of(operation, "remove")?;
+                self.remove(path, &REMOVE).map(|_| ())
+            }
             Some("replace") => self.replace(operation),
             Some("move") => self.relocate(operation),
             Some("test") => self.test(operation),
@@ -109,10 +112,10 @@ impl Draft {
         }
     }
 
-    fn add(&mut self, path: Pointer<'_>, value: Value) -> Result<(), String> {
+    fn add(&mut self, path: Pointer<'_>, value: Value, words: &Words) -> Result<(), String> {
         let (parent, key) = path
             .parent(&mut self.document)
-            .ok_or_else(|| missing("add", path))?;
+            .ok_or_else(|| words.missing(path))?;
         self.moved_entries += match parent {
             Value::Object(map) => {
                 let shifted = if map.contains_key(&key) { 0 } else { map.len() };
@@ -124,29 +127,41 @@ impl Draft {
                 0
             }
             Value::Array(items) => {
-                let at = pointer::index(&key, items.len() + 1)?;
+                let at = pointer::index(&key, items.len() + 1).map_err(|why| {
+                    let what = "value was not a proper array index";
+                    words.failed(path.0, why.within(&format!("{what}: '{key}'")))
+                })?;
                 items.insert(at, value);
                 items.len() - at
             }
-            _ => return Err(missing("add", path)),
+            _ => return Err(words.missing(path)),
         };
         self.check_effort()
     }
 
-    fn remove(&mut self, path: Pointer<'_>) -> Result<Value, String> {
+    fn remove(&mut self, path: Pointer<'_>, words: &Words) -> Result<Value, String> {
         let (parent, key) = path
             .parent(&mut self.document)
-            .ok_or_else(|| missing("remove", path))?;
+            .ok_or_else(|| words.missing(path))?;
+        // What is moved away is named by its last step alone.
+        let shown = match words.shows {
+            Shows::LastStep => &*key,
+            Shows::Path | Shows::Nothing => path.0,
+        };
         let (taken, shifted) = match parent {
             Value::Object(map) => match map.remove(&key) {
                 Some(taken) => (taken, map.len()),
-                None => return Err(format!("Unable to remove nonexistent key: {key}")),
+                None => {
+                    let why = format!("Unable to remove nonexistent key: {key}: {MISSING}");
+                    return Err(words.failed(shown, why));
+                }
             },
             Value::Array(items) => {
-                let at = pointer::index(&key, items.len())?;
+                let at = pointer::index(&key, items.len())
+                    .map_err(|why| words.failed(shown, why.to_string()))?;
                 (items.remove(at), items.len() - at)
             }
-            _ => return Err(missing("remove", path)),
+            _ => return Err(words.missing(path)),
         };
         self.moved_entries += shifted;
         self.check_effort()?;
@@ -166,34 +181,31 @@ impl Draft {
         }
         let (parent, key) = path
             .parent(&mut self.document)
-            .ok_or_else(|| missing("replace", path))?;
+            .ok_or_else(|| REPLACE.missing(path))?;
         if let Value::Array(items) = parent {
-            let at = pointer::index(&key, items.len())?;
+            let at = pointer::index(&key, items.len()).map_err(|_| {
+                format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
+            })?;
             items[at] = value;
             return Ok(());
         }
-        self.add(path, value)
+        self.add(path, value, &REPLACE)
     }
 
     fn relocate(&mut self, operation: &Operation) -> Result<(), String> {
         let from = from_of(operation, "move")?;
-        let value = self.remove(from)?;
+        let value = self.remove(from, &MOVE_FROM)?;
         let path = path_of(operation, "move")?;
         self.sink(&value, path, path.len().saturating_sub(from.len()))?;
-        self.add(path, value)
+        self.add(path, value, &MOVE_TO)
     }
 
     fn duplicate(&mut self, operation: &Operation) -> Result<(), String> {
         let from = from_of(operation, "copy")?;
-        let (parent, key) = from
-            .parent(&mut self.document)
-            .ok_or_else(|| missing("copy", from))?;
-        let source = match parent {
-            Value::Object(map) => map.get(&key),
-            Value::Array(items) => Some(&items[pointer::index(&key, items.len())?]),
-            _ => return Err(missing("copy", from)),
-        };
-        self.copied_bytes += source.map_or(0, printed_bytes);
+        let source = self.found(from, &COPY_FROM)?;
+        let bytes = source.map_or(0, printed_bytes);
+        let value = source.cloned().unwrap_or_default();
+        self.copied_bytes += bytes;
         if self.copied_bytes > COPIED_BYTES_MAX {
             return Err(format!(
                 "Unable to complete the copy, the accumulated size increase of copy is {}, \
@@ -202,9 +214,8 @@ impl Draft {
             ));
         }
         let path = path_of(operation, "copy")?;
-        let value = source.cloned().unwrap_or_default();
         self.deepen(path.len() + nesting(&value))?;
-        self.add(path, value)
+        self.add(path, value, &COPY_TO)
     }
 
     fn test(&mut self, operation: &Operation) -> Result<(), String> {
@@ -213,19 +224,28 @@ impl Draft {
         let found = if path.is_root() {
             Some(&self.document)
         } else {
-            let (parent, key) = path
-                .parent(&mut self.document)
-                .ok_or_else(|| missing("test", path))?;
-            match parent {
-                Value::Object(map) => map.get(&key),
-                Value::Array(items) => Some(&items[pointer::index(&key, items.len())?]),
-                _ => return Err(missing("test", path)),
-            }
+            self.found(path, &TEST)?
         };
         if found.unwrap_or(&Value::Null) == wanted {
             Ok(())
         } else {
             Err(format!("testing value {path} failed: test failed"))
+        }
+    }
+
+    /// What stands at a place that must be there but for its last step.
+    fn found(&mut self, path: Pointer<'_>, words: &Words) -> Result<Option<&Value>, String> {
+        let (parent, key) = path
+            .parent(&mut self.document)
+            .ok_or_else(|| words.missing(path))?;
+        match parent {
+            Value::Object(map) => Ok(map.get(&key)),
+            Value::Array(items) => {
+                let at = pointer::index(&key, items.len())
+                    .map_err(|why| words.failed(path.0, why.to_string()))?;
+                Ok(Some(&items[at]))
+            }
+            _ => Err(words.missing(path)),
         }
     }
 
@@ -264,20 +284,106 @@ impl Draft {
     }
 }
 
+/// The words for what goes wrong at one end of an operation.
+struct Words {
+    /// What comes before a path that is not there.
+    missing: &'static str,
+    quoted: bool,
+    /// What comes before a path whose last step fails.
+    failed: &'static str,
+    shows: Shows,
+}
+
+/// What is shown of a path whose last step fails.
+#[derive(PartialEq)]
+enum Shows {
+    Path,
+    LastStep,
+    Nothing,
+}
+
+const MISSING: &str = "missing value";
+const ADD: Words = Words {
+    missing: "add operation does not apply: doc is missing path",
+    quoted: true,
+    failed: "error in add for path",
+    shows: Shows::Path,
+};
+const REMOVE: Words = Words {
+    missing: "remove operation does not apply: doc is missing path",
+    quoted: true,
+    failed: "error in remove for path",
+    shows: Shows::Path,
+};
+const REPLACE: Words = Words {
+    missing: "replace operation does not apply: doc is missing path",
+    quoted: false,
+    ..REMOVE
+};
+const MOVE_FROM: Words = Words {
+    missing: "move operation does not apply: doc is missing from path",
+    quoted: false,
+    failed: "error in move for path",
+    shows: Shows::LastStep,
+};
+const MOVE_TO: Words = Words {
+    missing: "move operation does not apply: doc is missing destination path",
+    shows: Shows::Path,
+    ..MOVE_FROM
+};
+const COPY_FROM: Words = Words {
+    missing: "copy operation does not apply: doc is missing from path",
+    quoted: false,
+    failed: "error in copy for from",
+    shows: Shows::Path,
+};
+const COPY_TO: Words = Words {
+    missing: "copy operation does not apply: doc is missing destination path",
+    failed: "error while adding value during copy",
+    shows: Shows::Nothing,
+    ..COPY_FROM
+};
+const TEST: Words = Words {
+    missing: "test operation does not apply: is missing path",
+    quoted: false,
+    failed: "error in test for path",
+    shows: Shows::Path,
+};
+
+impl Words {
+    fn missing(&self, path: Pointer<'_>) -> String {
+        let missing = self.missing;
+        match self.quoted {
+            true => format!("{missing}: \"{path}\": {MISSING}"),
+            false => format!("{missing}: {path}: {MISSING}"),
+        }
+    }
+
+    fn failed(&self, path: &str, why: String) -> String {
+        match self.shows {
+            Shows::Nothing => format!("{}: {why}", self.failed),
+            Shows::Path | Shows::LastStep => format!("{}: '{path}': {why}", self.failed),
+        }
+    }
+}
+
 fn path_of<'o>(operation: &'o Operation, name: &str) -> Result<Pointer<'o>, String> {
     let path = operation.path.as_deref();
+    let plain = matches!(name, "add" | "remove" | "copy");
+    let why = if plain {
+        ""
+    } else {
+        "operation missing path field: "
+    };
     path.map(Pointer)
-        .ok_or_else(|| format!("{name} operation failed to decode path"))
+        .ok_or_else(|| format!("{name} operation failed to decode path: {why}{MISSING}"))
 }
 
 fn from_of<'o>(operation: &'o Operation, name: &str) -> Result<Pointer<'o>, String> {
     let from = operation.from.as_deref();
-    from.map(Pointer)
-        .ok_or_else(|| format!("{name} operation failed to decode from"))
-}
-
-fn missing(name: &str, path: Pointer<'_>) -> String {
-    format!("{name} operation does not apply: doc is missing path: \"{path}\"")
+    from.map(Pointer).ok_or_else(|| {
+        format!("{name} operation failed to decode from: operation, missing from field: {MISSING}")
+    })
 }
 
 /// About how many bytes a value takes as JSON, escapes not counted.

@@ -139,6 +139,10 @@ pub fn finish_deletion(definition: &mut Map, now: &str) {
     };
     let done = condition("Terminating", "False", reason, message);
     set_condition(definition.object_at("status"), done, now);
+}
+
+/// Lets a definition go whose objects are gone.
+pub fn remove_finalizer(definition: &mut Map) {
     let metadata = definition.object_at("metadata");
     if let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") {
         finalizers.retain(|it| it.as_str() != Some(CLEANUP_FINALIZER));

@@ -23,10 +23,11 @@ impl Custom {
         new: &Map,
         old: Option<&Map>,
         subresource: &str,
-    ) -> Vec<FieldError> {
+    ) -> (Vec<FieldError>, Vec<String>) {
         let mut errors = self.check_kind(kind, new);
+        let mut forgiven = Vec::new();
         if !errors.is_empty() {
-            return errors;
+            return (errors, forgiven);
         }
         let status_only = subresource == "status" && old.is_some();
         if status_only {
@@ -59,10 +60,12 @@ impl Custom {
                     RULES_SKIPPED,
                 ));
             } else {
-                errors.extend(rules.check(&self.schema, new, old).errors);
+                let verdict = rules.check(&self.schema, new, old);
+                errors.extend(verdict.errors);
+                forgiven = verdict.warnings;
             }
         }
-        errors
+        (errors, forgiven)
     }
 
     fn check_kind(&self, kind: &Kind, object: &Map) -> Vec<FieldError> {

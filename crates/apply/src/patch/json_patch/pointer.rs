@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 
 use object::Value;
 
@@ -53,10 +54,15 @@ impl fmt::Display for Pointer<'_> {
 }
 
 /// Reads an index below `limit`; a negative one counts back from it.
-pub(super) fn index(text: &str, limit: usize) -> Result<usize, String> {
-    let number: i64 = text
-        .parse()
-        .map_err(|_| format!("value was not a proper array index: '{text}'"))?;
+pub(super) fn index(text: &str, limit: usize) -> Result<usize, BadIndex> {
+    let number: i64 = text.parse().map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        let quoted = object::field::quote(text);
+        BadIndex::NoNumber(format!("strconv.Atoi: parsing {quoted}: {why}"))
+    })?;
     let limit = i64::try_from(limit).expect("no list has 2^63 items");
     let at = if number < 0 {
         limit.checked_add(number).unwrap_or(-1)
@@ -65,7 +71,36 @@ pub(super) fn index(text: &str, limit: usize) -> Result<usize, String> {
     };
     match usize::try_from(at) {
         Ok(at) if (at as i64) < limit => Ok(at),
-        _ => Err(format!("Unable to access invalid index: {number}")),
+        _ => Err(BadIndex::Outside(number)),
+    }
+}
+
+/// A step that is no index of a list.
+#[derive(Debug, PartialEq)]
+pub(super) enum BadIndex {
+    NoNumber(String),
+    Outside(i64),
+}
+
+impl BadIndex {
+    /// The text with what is being read in front, if the step is no number.
+    pub(super) fn within(&self, what: &str) -> String {
+        match self {
+            BadIndex::NoNumber(why) => format!("{what}: {why}"),
+            BadIndex::Outside(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for BadIndex {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadIndex::NoNumber(why) => out.write_str(why),
+            BadIndex::Outside(number) => write!(
+                out,
+                "Unable to access invalid index: {number}: invalid index referenced"
+            ),
+        }
     }
 }
 

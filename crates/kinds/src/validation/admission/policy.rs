@@ -104,13 +104,14 @@ fn common(
     path: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let policy = spec.text("failurePolicy");
-    check::choice(
-        policy,
-        FAILURE_POLICIES,
-        &path.field("failurePolicy"),
-        errors,
-    );
+    let at = path.field("failurePolicy");
+    match spec.has("failurePolicy") {
+        true => {
+            let policy = spec.text("failurePolicy");
+            check::choice_or_empty(policy, FAILURE_POLICIES, &at, errors);
+        }
+        false => errors.required(&at, ""),
+    }
     if let Some(kind) = spec.object("paramKind") {
         parameter_kind(kind, &path.field("paramKind"), errors);
     }
