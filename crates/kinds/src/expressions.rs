@@ -125,6 +125,11 @@ impl Gives {
     }
 }
 
+/// What every expression of a policy may name, the kinds of objects unknown.
+pub(crate) fn base() -> Environment {
+    BASE.clone()
+}
+
 fn text_shape(format: &str) -> Shape {
     Shape::string(format, None, None)
 }

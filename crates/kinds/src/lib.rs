@@ -12,6 +12,7 @@ pub mod groups;
 mod json_path;
 mod kind;
 mod table;
+pub mod type_checking;
 pub mod validation;
 
 pub use catalogue::{Catalogue, Group};

@@ -6,6 +6,7 @@
 
 mod garbage;
 mod namespaces;
+mod policies;
 mod quota;
 mod roles;
 
@@ -45,17 +46,20 @@ pub enum Controller {
     RootCertificate,
     /// Makes the service account `default` in each namespace.
     ServiceAccount,
+    /// Says which expressions of policies do not fit the kinds they match.
+    PolicyStatus,
 }
 
 impl Controller {
     /// All of them, by name.
-    pub const ALL: [Controller; 6] = [
+    pub const ALL: [Controller; 7] = [
         Controller::ClusterRoleAggregation,
         Controller::GarbageCollector,
         Controller::Namespace,
         Controller::ResourceQuota,
         Controller::RootCertificate,
         Controller::ServiceAccount,
+        Controller::PolicyStatus,
     ];
 
     /// The name.
@@ -67,6 +71,7 @@ impl Controller {
             Controller::ResourceQuota => "resourcequota-controller",
             Controller::RootCertificate => "root-ca-certificate-publisher-controller",
             Controller::ServiceAccount => "serviceaccount-controller",
+            Controller::PolicyStatus => "validatingadmissionpolicy-status-controller",
         }
     }
 }
@@ -81,6 +86,9 @@ impl Resources {
         }
         if runs(Controller::ClusterRoleAggregation) {
             tasks.spawn(roles::run(self.clone()));
+        }
+        if runs(Controller::PolicyStatus) {
+            tasks.spawn(policies::run(self.clone()));
         }
         if runs(Controller::ResourceQuota) {
             tasks.spawn(quota::run(self.clone()));

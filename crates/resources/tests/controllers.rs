@@ -269,6 +269,50 @@ async fn rules_of_chosen_cluster_roles_are_aggregated() {
 }
 
 #[tokio::test]
+async fn a_policy_says_which_expressions_do_not_fit() {
+    let resources = tended().await;
+    let group = "admissionregistration.k8s.io";
+    let ask = Ask::new(&resources, group, "validatingadmissionpolicies");
+    let policy = value!({
+        "metadata": {"name": "policy"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["deployments"],
+            }]},
+            "validations": [{"expression": "object.spec.replicas == 'x'"}],
+        },
+    });
+    ask.create(policy).await.unwrap();
+    let status = async || {
+        let kind = resources.catalogue();
+        let kind = kind.resource(group, "v1", "validatingadmissionpolicies");
+        let record = resources
+            .get(kind.unwrap(), "", "policy", None)
+            .await
+            .unwrap();
+        let tree = Stored::new(&record.value).unwrap().tree(None).unwrap();
+        Value::from(tree).get("status").cloned().unwrap_or_default()
+    };
+    until(&resources, "the status arrives", async || {
+        status().await.get("observedGeneration") == Some(&Value::Int(1))
+    })
+    .await;
+    let warnings = status().await;
+    let warnings = warnings
+        .get("typeChecking")
+        .and_then(|it| it.get("expressionWarnings"));
+    let warning = &warnings.and_then(Value::as_array).unwrap_or_default()[0];
+    let field = warning.str_at(&["fieldRef"]);
+    assert_eq!(field, Some("spec.validations[0].expression"));
+    let text = warning.str_at(&["warning"]).unwrap_or_default();
+    assert!(
+        text.starts_with("apps/v1, Kind=Deployment: ERROR: "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn a_namespace_that_cannot_go_says_what_remains() {
     let resources = tended().await;
     let namespaces = Ask::new(&resources, "", "namespaces");

@@ -104,8 +104,9 @@ pub(crate) struct Serve {
     /// collects dependents whose owners are gone; clusterrole-aggregation-controller fills
     /// aggregated cluster roles; serviceaccount-controller and
     /// root-ca-certificate-publisher-controller give each namespace its default service account
-    /// and the certificate of the API server. With `none` a real kube-controller-manager does this
-    /// work.
+    /// and the certificate of the API server; validatingadmissionpolicy-status-controller says
+    /// which expressions of policies do not fit. With `none` a real kube-controller-manager does
+    /// this work.
     #[arg(
         long,
         env = "WINDLASS_CONTROLLERS",

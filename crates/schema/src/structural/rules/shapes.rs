@@ -17,6 +17,13 @@ pub(super) fn of_resource(schema: &Structural) -> Arc<Shape> {
     shape(schema, true).shared(TYPE_NAME)
 }
 
+impl Structural {
+    /// What expressions see of an object of this schema.
+    pub fn shape(&self) -> Shape {
+        shape(self, true)
+    }
+}
+
 /// The shape of a value.
 pub(super) fn of_value(schema: &Structural) -> Arc<Shape> {
     shape(schema, schema.embedded_resource).shared(TYPE_NAME)
