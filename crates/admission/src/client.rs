@@ -21,7 +21,8 @@ use http_body_util::Full;
 use hyper::Uri;
 use object::Value;
 
-pub use answer::read_object;
+pub(crate) use answer::json_type;
+pub use answer::{Review, read_object};
 use connect::Idle;
 pub use failure::CallError;
 use tls::Trust;

@@ -11,10 +11,14 @@ use bytes::Bytes;
 use object::field::quote;
 use object::{Map, Text, Value, json};
 
-use crate::client::{CallError, Endpoint, Limits, Services, read_object};
+use crate::client::{CallError, Endpoint, Limits, Review, Services, read_object};
 use crate::review::write_object;
 
 const KIND: &str = "ConversionReview";
+const REVIEW: Review = Review {
+    kind: KIND,
+    versions: ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"],
+};
 /// A conversion takes at most this long.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The answer to a review is at most this many times as long as its question, and this much more.
@@ -52,27 +56,20 @@ pub enum ConversionError {
         /// How many were sent.
         expected: usize,
     },
-    /// One of the objects is not the converted one.
-    #[error(
-        "conversion webhook for {of} returned invalid converted object at index {index}: {reason}"
-    )]
+    /// One of the objects is not the converted one. Upstream converts what it reads one by one, so
+    /// that the place of each is the first.
+    #[error("conversion webhook for {of} returned invalid object{reason}")]
     Object {
         /// What was to be converted.
         of: String,
-        /// Which one.
-        index: usize,
         /// In what way.
         reason: String,
     },
     /// The metadata of one of the objects makes no sense.
-    #[error(
-        "conversion webhook for {of} returned invalid metadata in object at index {index}: {reason}"
-    )]
+    #[error("conversion webhook for {of} returned invalid metadata: {reason}")]
     Metadata {
         /// What was to be converted.
         of: String,
-        /// Which one.
-        index: usize,
         /// In what way.
         reason: String,
     },
@@ -184,7 +181,7 @@ fn write(version: &str, uid: &str, objects: &[&Map], wanted: &str) -> Vec<u8> {
 
 /// The objects of an answer.
 fn read(version: &str, uid: &str, body: &[u8]) -> Result<Vec<Value>, String> {
-    let review = read_object(body, KIND).map_err(|error| error.to_string())?;
+    let review = read_object(body, REVIEW).map_err(|error| error.to_string())?;
     let strict = version.ends_with("/v1");
     let (kind, found) = (text(&review, "kind"), text(&review, "apiVersion"));
     if strict && (kind, found) != (KIND, version) {
@@ -235,40 +232,40 @@ fn take_in(
         });
     }
     let sent = objects.iter_mut().filter(|object| !is_of(object, wanted));
-    for (index, (original, converted)) in sent.zip(converted).enumerate() {
+    for (original, converted) in sent.zip(converted) {
         let of = of.to_owned();
         let converted = check(original, converted, wanted).map_err(|reason| {
             let of = of.clone();
-            ConversionError::Object { of, index, reason }
+            ConversionError::Object { of, reason }
         })?;
-        *original = restore(original, converted).map_err(|reason| ConversionError::Metadata {
-            of,
-            index,
-            reason,
-        })?;
+        *original = restore(original, converted)
+            .map_err(|reason| ConversionError::Metadata { of, reason })?;
     }
     Ok(objects)
 }
 
-/// Checks that a converted object is still the one that was sent.
+/// Checks that a converted object is still the one that was sent; the text follows the word
+/// `object`.
 fn check(original: &Map, converted: Value, wanted: &str) -> Result<Map, String> {
     let Value::Object(converted) = converted else {
-        return Err("it is not an object".to_owned());
+        return Err(" at index 0: it is not an object".to_owned());
     };
     let found = text(&converted, "apiVersion");
     if found != wanted {
         return Err(format!(
-            "invalid groupVersion (expected {wanted}, received {found})"
+            " at index 0: invalid groupVersion (expected {wanted}, received {found})"
         ));
     }
     let (kind, found) = (text(original, "kind"), text(&converted, "kind"));
     if kind != found {
-        return Err(format!("invalid kind (expected {kind}, received {found})"));
+        return Err(format!(
+            " at index 0: invalid kind (expected {kind}, received {found})"
+        ));
     }
     for (field, shown) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let (kept, found) = (meta_text(original, field), meta_text(&converted, field));
         if kept != found {
-            return Err(format!("must have the same {shown}: {kept} != {found}"));
+            return Err(format!(": must have the same {shown}: {kept} != {found}"));
         }
     }
     Ok(converted)

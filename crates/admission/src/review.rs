@@ -9,10 +9,14 @@ use object::group::{GroupVersionKind, GroupVersionResource};
 use object::{Map, Text, Value, json, value};
 
 use crate::attributes::Attributes;
-use crate::client::{CallError, read_object};
+use crate::client::{CallError, Review, json_type, read_object};
 use crate::webhook::Role;
 
 const KIND: &str = "AdmissionReview";
+const REVIEW: Review = Review {
+    kind: KIND,
+    versions: ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"],
+};
 
 /// A version of AdmissionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,11 +199,14 @@ pub enum ReadError {
     /// It is a review that contradicts itself or the question.
     #[error("received invalid webhook response: {0}")]
     Invalid(String),
+    /// It changes the object in a way that is not known.
+    #[error("unsupported patch type {}", quote(.0))]
+    PatchType(String),
 }
 
 /// Reads the answer to the review `uid`.
 pub fn read(version: Version, uid: &str, role: Role, body: &[u8]) -> Result<Verdict, ReadError> {
-    let review = read_object(body, KIND)?;
+    let review = read_object(body, REVIEW)?;
     let text = |field: &str| {
         review
             .get(field)
@@ -216,7 +223,7 @@ pub fn read(version: Version, uid: &str, role: Role, body: &[u8]) -> Result<Verd
         Some(response @ Value::Object(_)) if !other => response,
         None | Some(Value::Null) => return invalid("webhook response was absent".to_owned()),
         _ if other => return invalid("webhook response was absent".to_owned()),
-        Some(_) => return Err(mismatch("", "v1.AdmissionResponse").into()),
+        Some(other) => return Err(mismatch("", other, "v1.AdmissionResponse").into()),
     };
     let answer = Response(response);
     let patch = answer.bytes("patch")?;
@@ -236,6 +243,11 @@ pub fn read(version: Version, uid: &str, role: Role, body: &[u8]) -> Result<Verd
         }
         check_patch(role, &patch, patch_type).map_err(ReadError::Invalid)?;
     }
+    if let (Role::Mutating, Some(other)) = (role, patch_type.filter(|it| *it != "JSONPatch"))
+        && changes_anything(&patch)
+    {
+        return Err(ReadError::PatchType(other.to_owned()));
+    }
     Ok(Verdict {
         allowed: answer.flag("allowed")?,
         patch: if role == Role::Mutating {
@@ -249,6 +261,14 @@ pub fn read(version: Version, uid: &str, role: Role, body: &[u8]) -> Result<Verd
     })
 }
 
+/// Whether a patch has steps; what is none is found out when it is applied.
+fn changes_anything(patch: &[u8]) -> bool {
+    match object::json::parse(patch) {
+        Ok(Value::Array(steps)) => !steps.is_empty(),
+        _ => false,
+    }
+}
+
 fn check_patch(role: Role, patch: &[u8], patch_type: Option<&str>) -> Result<(), String> {
     let text = match (role, patch.is_empty(), patch_type) {
         (Role::Validating, false, _) => "validating webhook may not return response.patch",
@@ -260,9 +280,6 @@ fn check_patch(role: Role, patch: &[u8], patch_type: Option<&str>) -> Result<(),
             "webhook returned response.patchType but not response.patch"
         }
         (Role::Mutating, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
-        (Role::Mutating, false, Some(other)) if other != "JSONPatch" => {
-            return Err(format!("unsupported patch type {}", quote(other)));
-        }
         _ => return Ok(()),
     };
     Err(text.to_owned())
@@ -271,11 +288,14 @@ fn check_patch(role: Role, patch: &[u8], patch_type: Option<&str>) -> Result<(),
 /// The `response` of a review, whose fields may be of any type.
 struct Response<'a>(&'a Value);
 
-fn mismatch(field: &str, wanted: &str) -> CallError {
-    let dot = if field.is_empty() { "" } else { "." };
+fn mismatch(field: &str, found: &Value, wanted: &str) -> CallError {
+    let found = json_type(found);
+    let place = match field {
+        "" => "AdmissionReview.response".to_owned(),
+        field => format!("AdmissionResponse.response.{field}"),
+    };
     CallError::Unreadable(format!(
-        "json: cannot unmarshal into Go struct field AdmissionReview.response{dot}{field} of type \
-         {wanted}"
+        "json: cannot unmarshal {found} into Go struct field {place} of type {wanted}"
     ))
 }
 
@@ -287,7 +307,7 @@ impl<'a> Response<'a> {
     fn flag(&self, name: &str) -> Result<bool, CallError> {
         match self.field(name) {
             None => Ok(false),
-            Some(value) => value.as_bool().ok_or_else(|| mismatch(name, "bool")),
+            Some(value) => value.as_bool().ok_or_else(|| mismatch(name, value, "bool")),
         }
     }
 
@@ -295,7 +315,9 @@ impl<'a> Response<'a> {
         let Some(value) = self.field(name) else {
             return Ok(None);
         };
-        let text = value.as_str().ok_or_else(|| mismatch(name, "string"))?;
+        let text = value
+            .as_str()
+            .ok_or_else(|| mismatch(name, value, "string"))?;
         Ok(Some(text))
     }
 
@@ -310,7 +332,7 @@ impl<'a> Response<'a> {
         match self.field(name) {
             None => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map.clone())),
-            Some(_) => Err(mismatch(name, "v1.Status")),
+            Some(other) => Err(mismatch(name, other, "v1.Status")),
         }
     }
 
@@ -318,10 +340,13 @@ impl<'a> Response<'a> {
         let Some(value) = self.field(name) else {
             return Ok(Vec::new());
         };
-        let list = value.as_array().ok_or_else(|| mismatch(name, "[]string"))?;
-        let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
-        let texts: Option<Vec<String>> = texts.collect();
-        texts.ok_or_else(|| mismatch(name, "string"))
+        let list = value.as_array();
+        let list = list.ok_or_else(|| mismatch(name, value, "[]string"))?;
+        let texts = list.iter().map(|item| match item.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(mismatch(name, item, "string")),
+        });
+        texts.collect()
     }
 
     fn pairs(&self, name: &str) -> Result<Vec<(Text, Text)>, CallError> {
@@ -329,12 +354,12 @@ impl<'a> Response<'a> {
             return Ok(Vec::new());
         };
         let map = value.as_object();
-        let map = map.ok_or_else(|| mismatch(name, "map[string]string"))?;
-        let pairs = map
-            .iter()
-            .map(|(key, value)| Some((key.clone(), value.as_str()?.into())));
-        let pairs: Option<Vec<(Text, Text)>> = pairs.collect();
-        pairs.ok_or_else(|| mismatch(name, "string"))
+        let map = map.ok_or_else(|| mismatch(name, value, "map[string]string"))?;
+        let pairs = map.iter().map(|(key, value)| match value.as_str() {
+            Some(text) => Ok((key.clone(), text.into())),
+            None => Err(mismatch(name, value, "string")),
+        });
+        pairs.collect()
     }
 }
 

@@ -5,7 +5,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
-use object::{Map, Value, json};
+use object::{Map, Value, json, yaml};
 
 use super::CallError;
 use super::failure::status_text;
@@ -80,20 +80,33 @@ impl Answer {
     }
 }
 
-/// Reads a body as an object of the kind that was asked for; one of another kind is nothing.
-pub fn read_object(body: &[u8], kind: &str) -> Result<Map, CallError> {
+/// The places of a review's kind: its name and the versions that are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Review {
+    /// The kind.
+    pub kind: &'static str,
+    /// `group/version` of each.
+    pub versions: [&'static str; 2],
+}
+
+/// Reads a body as a review of the kind that was asked for; a Status of success is nothing.
+pub fn read_object(body: &[u8], wanted: Review) -> Result<Map, CallError> {
     let unreadable = |text: String| CallError::Unreadable(text);
-    let value = json::parse(body).map_err(|error| {
-        unreadable(format!(
-            "couldn't get version/kind; json parse error: {error}"
-        ))
+    // Upstream takes YAML too, and most garbage is a text in it.
+    let value = json::parse(body).or_else(|error| {
+        yaml::parse(body).map_err(|_| {
+            unreadable(format!(
+                "couldn't get version/kind; json parse error: {error}"
+            ))
+        })
     })?;
     let Value::Object(object) = value else {
-        return Err(unreadable(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal the answer into \
-             Go value of type struct { APIVersion string; Kind string }"
-                .to_owned(),
-        ));
+        return Err(unreadable(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value \
+             of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }}",
+            json_type(&value)
+        )));
     };
     let text = |field: &str| {
         object
@@ -101,14 +114,29 @@ pub fn read_object(body: &[u8], kind: &str) -> Result<Map, CallError> {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    match text("kind") {
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    let is_known =
+        kind == wanted.kind && (version.is_empty() || wanted.versions.contains(&version));
+    match kind {
         "Status" if text("status") != "Success" => Err(unreadable(text("message").to_owned())),
-        found if found.is_empty() || found == kind => Ok(object),
         "Status" => Ok(Map::new()),
+        "" => Ok(object),
+        _ if is_known => Ok(object),
         found => Err(unreadable(format!(
-            "no kind \"{found}\" is registered for version \"{}\" in scheme \
-             \"pkg/runtime/scheme.go:110\"",
-            text("apiVersion")
+            "no kind \"{found}\" is registered for version \"{version}\" in scheme \
+             \"k8s.io/apiserver/pkg/util/webhook/client.go:71\""
         ))),
+    }
+}
+
+/// What Go calls a value of JSON.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

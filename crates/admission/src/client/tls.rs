@@ -336,8 +336,19 @@ fn certificate_text(reason: &CertificateError) -> String {
             expected,
             presented,
         } => {
-            let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
             let expected = expected.to_str();
+            let is_address = expected.parse::<std::net::IpAddr>().is_ok();
+            let names = presented.iter().filter_map(|name| match is_address {
+                true => name.strip_prefix("IpAddress(")?.strip_suffix(')'),
+                false => name.starts_with("DnsName").then(|| plain_name(name)),
+            });
+            let names: Vec<&str> = names.collect();
+            if names.is_empty() && is_address {
+                return format!(
+                    "cannot validate certificate for {expected} because it doesn't contain any IP \
+                     SANs"
+                );
+            }
             if names.is_empty() {
                 return format!(
                     "certificate is not valid for any names, but wanted to match {expected}"
@@ -347,6 +358,10 @@ fn certificate_text(reason: &CertificateError) -> String {
                 "certificate is valid for {}, not {expected}",
                 names.join(", ")
             )
+        }
+        // An authority that serves itself is one that nobody named.
+        CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
+            "certificate signed by unknown authority".to_owned()
         }
         other => other.to_string(),
     }

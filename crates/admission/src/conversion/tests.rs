@@ -62,31 +62,28 @@ fn of_the_metadata_only_labels_and_annotations_change() {
 
 #[test]
 fn another_object_is_refused() {
-    let object = |text: &str| {
-        format!("conversion webhook for {OF} returned invalid converted object at index 0: {text}")
-    };
-    let metadata = |text: &str| {
-        format!(
-            "conversion webhook for {OF} returned invalid metadata in object at index 0: {text}"
-        )
-    };
+    let object = |text: &str| format!("conversion webhook for {OF} returned invalid object{text}");
+    let metadata =
+        |text: &str| format!("conversion webhook for {OF} returned invalid metadata: {text}");
     type Change = fn(&mut Map);
     let cases: [(Change, String); 6] = [
         (
             |it| _ = it.object_at("metadata").insert("name", Value::from("two")),
-            object("must have the same name: one != two"),
+            object(": must have the same name: one != two"),
         ),
         (
             |it| _ = it.object_at("metadata").insert("uid", Value::from("v")),
-            object("must have the same UID: u != v"),
+            object(": must have the same UID: u != v"),
         ),
         (
             |it| _ = it.insert("kind", Value::from("Gadget")),
-            object("invalid kind (expected Widget, received Gadget)"),
+            object(" at index 0: invalid kind (expected Widget, received Gadget)"),
         ),
         (
             |it| _ = it.insert("apiVersion", Value::from("example.com/v3")),
-            object("invalid groupVersion (expected example.com/v2, received example.com/v3)"),
+            object(
+                " at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)",
+            ),
         ),
         (
             |it| _ = it.object_at("metadata").insert("labels", value!({"a": 1})),

@@ -96,14 +96,14 @@ fn what_is_wrong_with_an_answer_is_told_as_upstream_tells_it() {
         (
             Role::Mutating,
             answer(r#"{"uid":"u-1","allowed":"yes"}"#),
-            "failed to call webhook: json: cannot unmarshal into Go struct field \
-             AdmissionReview.response.allowed of type bool",
+            "failed to call webhook: json: cannot unmarshal string into Go struct field \
+             AdmissionResponse.response.allowed of type bool",
         ),
         (
             Role::Mutating,
             br#"{"kind":"Pod","apiVersion":"v1"}"#.to_vec(),
             "failed to call webhook: no kind \"Pod\" is registered for version \"v1\" in scheme \
-             \"pkg/runtime/scheme.go:110\"",
+             \"k8s.io/apiserver/pkg/util/webhook/client.go:71\"",
         ),
         (
             Role::Mutating,

@@ -206,7 +206,7 @@ impl Resources {
         let answer = answer.map_err(|error| (call_text(&error), error.code()))?;
         review::read(version, &uid, role, &answer).map_err(|error| match &error {
             ReadError::Call(call) => (error.to_string(), call.code()),
-            ReadError::Invalid(_) => (error.to_string(), 503),
+            ReadError::Invalid(_) | ReadError::PatchType(_) => (error.to_string(), 503),
         })
     }
 }
