@@ -180,8 +180,8 @@ async fn who_is_believed_to_be_the_webhook() {
         (
             &wrong_name,
             &wrong_name.certificate,
-            "tls: failed to verify certificate: x509: certificate is valid for a.example, not \
-             127.0.0.1",
+            "tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 \
+             because it doesn't contain any IP SANs",
         ),
     ];
     for (server, bundle, expected) in cases {
