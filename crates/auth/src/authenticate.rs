@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::User;
 use crate::tokens::{Known, Presented, TokenAuthenticator};
+use crate::trust::Trust;
 
 /// The kind of a subject's part that holds the id of the user.
 const UID_OID: &str = "1.3.6.1.4.1.57683.2";
@@ -64,7 +65,7 @@ pub enum Anonymous {
 
 /// Knows the users.
 pub struct Authenticator {
-    anonymous: Anonymous,
+    trust: Trust,
     nobody: Arc<User>,
     tokens: Vec<Box<dyn TokenAuthenticator>>,
     audiences: Vec<Text>,
@@ -74,11 +75,18 @@ impl Authenticator {
     /// Knows nobody yet; tokens have to be meant for `audiences`.
     pub fn new(audiences: Vec<Text>, anonymous: Anonymous) -> Authenticator {
         Authenticator {
-            anonymous,
+            trust: Trust::new(anonymous),
             nobody: Arc::new(User::anonymous()),
             tokens: Vec::new(),
             audiences,
         }
+    }
+
+    /// A handle by which its trust in issuers and strangers can be changed while it works.
+    ///
+    /// Issuers are asked where the handle is added as one more kind of tokens.
+    pub fn trust(&self) -> Trust {
+        self.trust.clone()
     }
 
     /// Knows tokens of one more kind, asked after those before.
@@ -115,7 +123,7 @@ impl Authenticator {
                 Err(wrong) => errors.extend(wrong),
             }
         }
-        if !errors.is_empty() || !self.anonymous.may_come_to(credentials.path) {
+        if !errors.is_empty() || !self.trust.opens(credentials.path) {
             return Err(Unauthorized(errors));
         }
         Ok(Arc::clone(&self.nobody))
@@ -140,7 +148,7 @@ impl Authenticator {
         // here, and nobody's credentials are those of anonymous.
         let header = format!("Bearer {token}");
         let Some(token) = bearer(&header) else {
-            if self.anonymous == Anonymous::Refused {
+            if self.trust.refuses_strangers() {
                 return Err(Unauthorized(Vec::new()));
             }
             return Ok(Known {
@@ -216,7 +224,7 @@ fn common_name<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a str> {
 }
 
 impl Anonymous {
-    fn may_come_to(&self, path: &str) -> bool {
+    pub(crate) fn may_come_to(&self, path: &str) -> bool {
         match self {
             Anonymous::Allowed => true,
             Anonymous::Refused => false,

@@ -2,7 +2,9 @@
 
 mod authenticate;
 mod authorize;
+pub mod authorizers;
 pub mod der;
+mod document;
 mod impersonate;
 mod issuer;
 mod jwt;
@@ -13,6 +15,7 @@ mod rule;
 mod rules;
 mod signing_request;
 mod tokens;
+mod trust;
 mod user;
 pub mod webhook;
 
@@ -20,6 +23,7 @@ pub use authenticate::{
     Anonymous, Authenticator, Credentials, Peer, Unauthorized, is_ignored_bearer,
 };
 pub use authorize::{Attributes, Authorizer, Deciding, Decision, Refusal, Verdict};
+pub use document::ConfigError;
 pub use impersonate::{Impersonation, NoName, Wanted};
 pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named};
 pub use keys::{KeyError, PublicKey, SigningKey, to_pem};
@@ -31,4 +35,5 @@ pub use tokens::{
     Answer, Cache, Digest, Known, Presented, StaticTokens, TokenAuthenticator, digest_of,
     implied_audiences, read_token_file,
 };
+pub use trust::Trust;
 pub use user::{User, service_account};

@@ -9,10 +9,11 @@ mod expressions;
 
 use std::sync::Arc;
 
+use object::field::quote;
 use object::{Text, Value, json};
 use tokio::sync::Mutex;
 
-pub use config::{AnonymousConfig, AuthenticationConfig, ConfigError, IssuerConfig};
+pub use config::{AnonymousConfig, AuthenticationConfig, IssuerConfig, OidcFlags};
 use config::{Mapping, Prefixed};
 
 use crate::jwt::{Jwt, texts};
@@ -81,6 +82,15 @@ impl OidcTokens {
         };
         if jwt.text("iss") != self.config.url {
             return Ok(None);
+        }
+        let wanted = &self.config.algorithms;
+        if !wanted.is_empty() && !wanted.contains(&jwt.algorithm) {
+            return Err(format!(
+                "oidc: verify token: oidc: malformed jwt: unexpected signature algorithm {}; \
+                 expected {}",
+                quote(&jwt.algorithm),
+                quote_all(wanted)
+            ));
         }
         self.check_signature(&jwt, presented.now).await?;
         self.check_claims(&jwt, presented.now)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use object::{Map, Text, Value, json, value};
 
 use crate::authorize::{Attributes, Authorizer, Deciding, Decision, Verdict};
+use crate::authorizers::Conditions;
 use crate::jwt::texts;
 use crate::outside::Outside;
 use crate::tokens::{Answer, Cache, Known, Presented, TokenAuthenticator, digest_of};
@@ -159,6 +160,10 @@ pub struct WebhookAuthorizer {
     pub allowed_seconds: i64,
     /// For how long a refusal counts.
     pub denied_seconds: i64,
+    /// What counts when it does not answer: that of others, or a refusal.
+    pub on_failure: Decision,
+    /// It is asked if all of these hold.
+    pub conditions: Conditions,
     /// What time it is.
     pub now: Now,
     /// What it said.
@@ -176,6 +181,21 @@ impl Default for Verdicts {
 
 impl WebhookAuthorizer {
     async fn ask(&self, user: &User, attributes: Attributes<'_>) -> Verdict {
+        match self.conditions.hold(user, attributes) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Verdict {
+                    decision: Decision::Deny,
+                    reason: String::new(),
+                };
+            }
+            Err(reason) => {
+                return Verdict {
+                    decision: self.on_failure,
+                    reason,
+                };
+            }
+        }
         let spec = question(user, attributes, self.version);
         let version = format!("authorization.k8s.io/{}", self.version.name());
         let review = value!({
@@ -200,7 +220,7 @@ impl WebhookAuthorizer {
             // Nothing is known, so nothing is remembered.
             Err(error) => {
                 return Verdict {
-                    decision: Decision::Deny,
+                    decision: self.on_failure,
                     reason: format!("the authorization webhook does not answer: {error}"),
                 };
             }
@@ -209,7 +229,7 @@ impl WebhookAuthorizer {
             Decision::Allow => self.allowed_seconds,
             _ => self.denied_seconds,
         };
-        if is_short {
+        if is_short && seconds > 0 {
             let until = now.saturating_add(seconds);
             verdicts.put(key, Arc::new(verdict.clone()), until, now);
         }

@@ -5,7 +5,7 @@
 
 mod node;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use auth::{Attributes, Authorizer, Deciding, Decision, Refusal, User, Verdict, Wanted};
 
@@ -26,11 +26,35 @@ pub enum Mode {
     Asked(Arc<dyn Authorizer>),
 }
 
+/// The modes in force; copies share them.
+#[derive(Clone)]
+pub(crate) struct Modes(Arc<RwLock<Arc<[Mode]>>>);
+
+impl Modes {
+    pub(crate) fn new(modes: Vec<Mode>) -> Modes {
+        Modes(Arc::new(RwLock::new(modes.into())))
+    }
+
+    /// Those of the moment.
+    pub(crate) fn now(&self) -> Arc<[Mode]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, modes: Vec<Mode>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = modes.into();
+    }
+}
+
 impl Resources {
     /// Decides what users may do in these ways, in order.
     pub fn with_authorization(self, modes: Vec<Mode>) -> Resources {
-        let modes = modes.into();
+        let modes = Modes::new(modes);
         Resources { modes, ..self }
+    }
+
+    /// Decides in other ways from now on, here and in all copies.
+    pub fn replace_authorization(&self, modes: Vec<Mode>) {
+        self.modes.replace(modes);
     }
 
     /// Whether `user` may do this.
@@ -42,7 +66,7 @@ impl Resources {
         if user.is_master() {
             return Ok(Decision::Allow);
         }
-        for mode in self.modes.iter() {
+        for mode in self.modes.now().iter() {
             let decision = match mode {
                 Mode::Rbac => self.rules().await?.authorize(user, attributes),
                 Mode::AlwaysAllow => Decision::Allow,
@@ -65,7 +89,7 @@ impl Resources {
                 reason: String::new(),
             });
         }
-        for mode in self.modes.iter() {
+        for mode in self.modes.now().iter() {
             let verdict = match mode {
                 Mode::Rbac => self.rules().await?.explain(user, attributes),
                 Mode::AlwaysAllow => Verdict {

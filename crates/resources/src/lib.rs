@@ -71,7 +71,7 @@ pub struct Resources {
     issuer: Option<Arc<Issuer>>,
     roles: Arc<roles::Roles>,
     /// Who decides what users may do.
-    modes: Arc<[authorization::Mode]>,
+    modes: authorization::Modes,
     hooks: Arc<hooks::Hooks>,
     unchanged: Arc<unchanged::Unchanged>,
     quotas: Arc<admission::Quotas>,
@@ -172,7 +172,7 @@ impl Resources {
             authenticator: None,
             issuer: None,
             roles: Arc::default(),
-            modes: Arc::new([authorization::Mode::Rbac]),
+            modes: authorization::Modes::new(vec![authorization::Mode::Rbac]),
             unchanged: Arc::default(),
             quotas: Arc::default(),
             server_side_apply: true,

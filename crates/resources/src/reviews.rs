@@ -150,7 +150,7 @@ impl Resources {
         }
         let (mut resource_rules, mut path_rules) = (Vec::new(), Vec::new());
         let mut problems = Vec::new();
-        for mode in self.modes.iter() {
+        for mode in self.modes.now().iter() {
             match mode {
                 Mode::Rbac => {
                     let rules = self.rules().await?;

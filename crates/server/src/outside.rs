@@ -48,10 +48,13 @@ pub struct OutsideOptions {
     pub authorization: Option<String>,
     /// The name that its certificate carries, if that is not the host of its address.
     pub name: Option<String>,
+    /// How long one attempt may take, if not as long as usual.
+    pub timeout: Option<Duration>,
 }
 
 /// Reaches another server.
 pub struct HttpsClient {
+    timeout: Duration,
     tls: TlsConnector,
     authorization: Option<String>,
     name: Option<String>,
@@ -102,6 +105,7 @@ impl HttpsClient {
             tls: TlsConnector::from(Arc::new(config)),
             authorization: options.authorization,
             name: options.name,
+            timeout: options.timeout.unwrap_or(ATTEMPT_TIMEOUT),
         })
     }
 
@@ -109,12 +113,12 @@ impl HttpsClient {
         let body = body.map(Bytes::from);
         let mut pauses = PAUSES.into_iter();
         loop {
-            let attempt = timeout(ATTEMPT_TIMEOUT, self.ask_once(url, body.clone())).await;
+            let attempt = timeout(self.timeout, self.ask_once(url, body.clone())).await;
             let problem = match attempt {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(Trouble::Lasting(problem))) => return Err(problem),
                 Ok(Err(Trouble::Passing(problem))) => problem,
-                Err(_) => format!("{url} does not answer within {ATTEMPT_TIMEOUT:?}"),
+                Err(_) => format!("{url} does not answer within {:?}", self.timeout),
             };
             match pauses.next() {
                 Some(pause) => sleep(pause).await,

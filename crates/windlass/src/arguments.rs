@@ -1,6 +1,7 @@
 //! The command line. Every flag has an environment form, `WINDLASS_` and its name.
 
 pub(crate) mod identity;
+pub(crate) mod oidc;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,14 +1,18 @@
 //! From flags to who may come in and what they may do.
 
+mod reload;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use auth::oidc::{AuthenticationConfig, OidcTokens};
+use auth::authorizers::{AuthorizationConfig, AuthorizerConfig, Conditions};
+use auth::oidc::{AuthenticationConfig, OidcFlags, OidcTokens};
 use auth::webhook::{Remembered, ReviewVersion, Verdicts, WebhookAuthorizer, WebhookTokens};
 use auth::{
-    Anonymous, Authenticator, Issuer, IssuerOptions, PublicKey, SigningKey, StaticTokens,
-    read_token_file,
+    Anonymous, Authenticator, Decision, Issuer, IssuerOptions, PublicKey, SigningKey, StaticTokens,
+    Trust, read_token_file,
 };
+use object::Text;
 use resources::Resources;
 use resources::accounts::{AccountTokens, BootstrapTokens};
 use resources::authorization::{Mode, node_mode};
@@ -19,6 +23,8 @@ use crate::credentials::Credentials;
 use crate::failure::Failure;
 use crate::outside;
 use crate::serving::{Authorities, Serving};
+
+pub(crate) use reload::Files;
 
 /// The certificates of a server and those it trusts.
 pub(crate) struct Certificates {
@@ -102,9 +108,8 @@ pub(crate) fn authenticator(
     issuer: &Arc<Issuer>,
 ) -> Result<Authenticator, Failure> {
     let audiences = issuer.audiences().to_vec();
-    let config = authentication_config(flags)?;
     let admin = [(credentials.token.clone(), Credentials::admin())];
-    let mut known = Authenticator::new(audiences.clone(), anonymous(flags, &config))
+    let mut known = Authenticator::new(audiences.clone(), Anonymous::Refused)
         .with_tokens(StaticTokens::new(admin, &audiences));
     if let Some(path) = &flags.token_auth_file {
         let text = std::fs::read_to_string(path).map_err(|error| given(path, error))?;
@@ -117,19 +122,11 @@ pub(crate) fn authenticator(
         let tokens = BootstrapTokens::new(resources.clone(), audiences.clone());
         known = known.with_tokens(tokens);
     }
-    for trusted in config.issuers {
-        let client = HttpsClient::new(OutsideOptions {
-            authority: trusted.authority.clone().into_bytes(),
-            ..OutsideOptions::default()
-        });
-        let client = client.map_err(|error| {
-            Failure::Refused(format!("cannot trust the issuer {}: {error}", trusted.url))
-        })?;
-        let tokens = OidcTokens::new(trusted, Box::new(client), audiences.clone());
-        known = known.with_tokens(tokens);
-    }
+    let trust = known.trust();
+    set_trust(flags, authentication_config(flags)?, &audiences, &trust)?;
+    known = known.with_tokens(trust);
     if let Some(path) = &flags.authentication_token_webhook_config_file {
-        let (url, client) = outside::webhook(path)?;
+        let (url, client) = outside::webhook(path, None)?;
         known = known.with_tokens(WebhookTokens {
             outside: Box::new(client),
             url,
@@ -142,26 +139,107 @@ pub(crate) fn authenticator(
     Ok(known)
 }
 
+/// Trusts the issuers of a configuration, and nobody else.
+fn set_trust(
+    flags: &Identity,
+    config: AuthenticationConfig,
+    audiences: &[Text],
+    trust: &Trust,
+) -> Result<(), Failure> {
+    let anonymous = anonymous(flags, &config)?;
+    let mut issuers = Vec::new();
+    for trusted in config.issuers {
+        let client = HttpsClient::new(OutsideOptions {
+            authority: trusted.authority.clone().into_bytes(),
+            ..OutsideOptions::default()
+        });
+        let client = client.map_err(|error| {
+            Failure::Refused(format!("cannot trust the issuer {}: {error}", trusted.url))
+        })?;
+        issuers.push(OidcTokens::new(
+            trusted,
+            Box::new(client),
+            audiences.to_vec(),
+        ));
+    }
+    trust.replace(anonymous, issuers);
+    Ok(())
+}
+
 fn authentication_config(flags: &Identity) -> Result<AuthenticationConfig, Failure> {
-    let Some(path) = &flags.authentication_config else {
-        return Ok(AuthenticationConfig::default());
-    };
-    let text = std::fs::read(path).map_err(|error| given(path, error))?;
-    AuthenticationConfig::read(&text, &flags.service_account_issuer)
+    match &flags.authentication_config {
+        Some(path) => {
+            let text = std::fs::read(path).map_err(|error| given(path, error))?;
+            read_authentication(flags, path, &text)
+        }
+        None if flags.oidc.is_given() => flags_of_issuer(flags),
+        None => Ok(AuthenticationConfig::default()),
+    }
+}
+
+fn read_authentication(
+    flags: &Identity,
+    path: &Path,
+    text: &[u8],
+) -> Result<AuthenticationConfig, Failure> {
+    AuthenticationConfig::read(text, &flags.service_account_issuer)
         .map_err(|error| given(path, error))
 }
 
-fn anonymous(flags: &Identity, config: &AuthenticationConfig) -> Anonymous {
-    match &config.anonymous {
-        Some(said) if !said.enabled => Anonymous::Refused,
-        Some(said) if !said.paths.is_empty() => Anonymous::To(said.paths.clone()),
-        None if !flags.anonymous_auth => Anonymous::Refused,
-        _ => Anonymous::Allowed,
+/// The issuer that the `--oidc-*` flags describe.
+fn flags_of_issuer(flags: &Identity) -> Result<AuthenticationConfig, Failure> {
+    let oidc = &flags.oidc;
+    let text = |given: &Option<String>| given.clone().unwrap_or_default();
+    let (issuer_url, client_id) = (text(&oidc.oidc_issuer_url), text(&oidc.oidc_client_id));
+    if issuer_url.is_empty() || client_id.is_empty() {
+        let text = "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* \
+                    flags are set";
+        return Err(Failure::Refused(text.to_owned()));
     }
+    let authority = match &oidc.oidc_ca_file {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| given(path, error))?,
+        None => String::new(),
+    };
+    let mut signing_algorithms = oidc.oidc_signing_algs.clone();
+    if signing_algorithms.is_empty() {
+        signing_algorithms.push("RS256".to_owned());
+    }
+    let username_claim = oidc.oidc_username_claim.clone();
+    let described = OidcFlags {
+        issuer_url,
+        client_id,
+        authority,
+        username_claim: username_claim.unwrap_or_else(|| "sub".to_owned()),
+        username_prefix: text(&oidc.oidc_username_prefix),
+        groups_claim: text(&oidc.oidc_groups_claim),
+        groups_prefix: text(&oidc.oidc_groups_prefix),
+        signing_algorithms,
+        required_claims: oidc.oidc_required_claim.clone(),
+    };
+    AuthenticationConfig::of_flags(&described, &flags.service_account_issuer)
+        .map_err(|error| Failure::Refused(format!("the --oidc-* flags: {error}")))
+}
+
+fn anonymous(flags: &Identity, config: &AuthenticationConfig) -> Result<Anonymous, Failure> {
+    Ok(match (&config.anonymous, flags.anonymous_auth) {
+        (Some(_), Some(_)) => {
+            let text = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous \
+                        field is configured in authentication configuration file";
+            return Err(Failure::Refused(text.to_owned()));
+        }
+        (Some(said), None) if !said.enabled => Anonymous::Refused,
+        (Some(said), None) if !said.paths.is_empty() => Anonymous::To(said.paths.clone()),
+        (None, Some(false)) => Anonymous::Refused,
+        _ => Anonymous::Allowed,
+    })
 }
 
 /// Who decides what users may do.
 pub(crate) fn modes(flags: &Identity, resources: &Resources) -> Result<Vec<Mode>, Failure> {
+    if let Some(path) = &flags.authorization_config {
+        let text = std::fs::read(path).map_err(|error| given(path, error))?;
+        return read_authorization(path, &text, resources);
+    }
     let mut modes = Vec::new();
     for (place, mode) in flags.authorization_mode.iter().enumerate() {
         if flags.authorization_mode[..place].contains(mode) {
@@ -184,6 +262,40 @@ pub(crate) fn modes(flags: &Identity, resources: &Resources) -> Result<Vec<Mode>
     Ok(modes)
 }
 
+fn read_authorization(
+    path: &Path,
+    text: &[u8],
+    resources: &Resources,
+) -> Result<Vec<Mode>, Failure> {
+    let config = AuthorizationConfig::read(text).map_err(|error| given(path, error))?;
+    let mut modes = Vec::new();
+    for authorizer in config.authorizers {
+        modes.push(match authorizer {
+            AuthorizerConfig::AlwaysAllow => Mode::AlwaysAllow,
+            AuthorizerConfig::AlwaysDeny => Mode::AlwaysDeny,
+            AuthorizerConfig::Node => node_mode(resources),
+            AuthorizerConfig::Rbac => Mode::Rbac,
+            AuthorizerConfig::Webhook(config) => {
+                let kubeconfig = Path::new(&config.kubeconfig);
+                let (url, client) = outside::webhook(kubeconfig, Some(config.timeout))?;
+                let resources = resources.clone();
+                Mode::Asked(Arc::new(WebhookAuthorizer {
+                    outside: Box::new(client),
+                    url,
+                    version: config.version,
+                    allowed_seconds: config.allowed_seconds,
+                    denied_seconds: config.denied_seconds,
+                    on_failure: config.on_failure,
+                    conditions: config.conditions,
+                    now: Arc::new(move || resources.now()),
+                    verdicts: Verdicts::default(),
+                }))
+            }
+        });
+    }
+    Ok(modes)
+}
+
 fn webhook_authorizer(
     flags: &Identity,
     resources: &Resources,
@@ -192,7 +304,7 @@ fn webhook_authorizer(
         let text = "the authorization mode Webhook needs --authorization-webhook-config-file";
         return Err(Failure::Refused(text.to_owned()));
     };
-    let (url, client) = outside::webhook(path)?;
+    let (url, client) = outside::webhook(path, None)?;
     let resources = resources.clone();
     Ok(WebhookAuthorizer {
         outside: Box::new(client),
@@ -200,6 +312,8 @@ fn webhook_authorizer(
         version: review_version(flags.authorization_webhook_version),
         allowed_seconds: seconds(flags.authorization_webhook_cache_authorized_ttl),
         denied_seconds: seconds(flags.authorization_webhook_cache_unauthorized_ttl),
+        on_failure: Decision::Deny,
+        conditions: Conditions::default(),
         now: Arc::new(move || resources.now()),
         verdicts: Verdicts::default(),
     })

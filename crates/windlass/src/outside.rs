@@ -1,6 +1,7 @@
 //! Kubeconfigs that say how a webhook is reached.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +10,11 @@ use server::{HttpsClient, OutsideOptions};
 
 use crate::failure::Failure;
 
-/// Reads a kubeconfig: where a webhook is, and a client for it.
-pub(crate) fn webhook(path: &Path) -> Result<(String, HttpsClient), Failure> {
+/// Reads a kubeconfig: where a webhook is, and a client for it that waits so long for an answer.
+pub(crate) fn webhook(
+    path: &Path,
+    timeout: Option<Duration>,
+) -> Result<(String, HttpsClient), Failure> {
     let wrong = |detail: String| Failure::Given {
         path: path.to_owned(),
         detail,
@@ -50,6 +54,7 @@ pub(crate) fn webhook(path: &Path) -> Result<(String, HttpsClient), Failure> {
         certificate: certificate.zip(key),
         authorization,
         name: cluster.str_at(&["tls-server-name"]).map(str::to_owned),
+        timeout,
     });
     Ok((server.to_owned(), client.map_err(wrong)?))
 }
@@ -133,7 +138,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             std::fs::write(&path, text).unwrap();
-            let Err(failure) = webhook(&path) else {
+            let Err(failure) = webhook(&path, None) else {
                 panic!("{text} is taken");
             };
             let failure = failure.to_string();

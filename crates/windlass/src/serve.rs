@@ -23,7 +23,7 @@ use crate::control;
 use crate::credentials::Credentials;
 use crate::failure::Failure;
 use crate::front_proxy;
-use crate::identity::{self, Certificates};
+use crate::identity::{self, Certificates, Files};
 use crate::serving;
 
 /// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
@@ -104,15 +104,22 @@ where
         clients,
     } = made.certificates;
     let authority = serving.authority();
+    let authenticator = identity::authenticator(
+        &options.identity,
+        &made.credentials,
+        &resources,
+        &made.issuer,
+    )?;
+    let files = Files::new(
+        options.identity.clone(),
+        resources.clone(),
+        made.issuer.audiences().to_vec(),
+        authenticator.trust(),
+    );
     let server = Server::new(
         listener,
         server::Options {
-            authenticator: identity::authenticator(
-                &options.identity,
-                &made.credentials,
-                &resources,
-                &made.issuer,
-            )?,
+            authenticator,
             resources: resources.clone(),
             tls: serving.tls(&clients)?,
             certificates: Arc::clone(&clients),
@@ -130,6 +137,7 @@ where
     let controllers = (!which.is_empty())
         .then(|| tokio::spawn(resources.clone().run_controllers(which, authority)));
     let renewal = tokio::spawn(serving::keep_current(serving, authorities, clients));
+    let reading = tokio::spawn(files.follow());
     let (known, definitions_known) = tokio::sync::oneshot::channel();
     let definitions = tokio::spawn(resources.clone().run_definitions(known));
     // It answers as soon as the stored definitions are served; if it is gone, none is.
@@ -145,7 +153,7 @@ where
     });
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
-    for task in [definitions, registration, renewal]
+    for task in [definitions, registration, renewal, reading]
         .into_iter()
         .chain(controllers)
     {

@@ -2,10 +2,10 @@
 //!
 //! Contract: `apiserver/pkg/apis/apiserver` and its validation.
 
-use std::fmt;
-
 use object::field::{Path, summary};
-use object::{Map, Text, Value, names, yaml};
+use object::{Text, Value, names, value};
+
+use crate::document::{self, ConfigError, Node};
 
 use super::expressions::{Condition, Expression};
 
@@ -38,6 +38,8 @@ pub struct IssuerConfig {
     pub authority: String,
     /// A token has to be meant for one of these.
     pub audiences: Vec<Text>,
+    /// A token has to be signed with one of these; any that is known if empty.
+    pub(super) algorithms: Vec<Text>,
     pub(super) username: Prefixed,
     pub(super) groups: Option<Prefixed>,
     pub(super) uid: Option<Mapping>,
@@ -45,6 +47,34 @@ pub struct IssuerConfig {
     pub(super) required_claims: Vec<(String, String)>,
     pub(super) claim_rules: Vec<Condition>,
     pub(super) user_rules: Vec<Condition>,
+}
+
+/// The algorithms that tokens may be signed with.
+const ALGORITHMS: [&str; 9] = [
+    "RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
+];
+
+/// An issuer as upstream's flags describe one.
+#[derive(Clone, Debug, Default)]
+pub struct OidcFlags {
+    /// The issuer as its tokens name it.
+    pub issuer_url: String,
+    /// Whom tokens have to be meant for.
+    pub client_id: String,
+    /// Who signs its certificate, as PEM; the authorities of the system if empty.
+    pub authority: String,
+    /// The claim that names the user.
+    pub username_claim: String,
+    /// What stands before it: the issuer if this is empty, nothing if it is `-`.
+    pub username_prefix: String,
+    /// The claim that names the groups, or empty.
+    pub groups_claim: String,
+    /// What stands before them.
+    pub groups_prefix: String,
+    /// The algorithms that may have signed a token.
+    pub signing_algorithms: Vec<String>,
+    /// Claims and the values that they must have.
+    pub required_claims: Vec<(String, String)>,
 }
 
 /// Where a value comes from.
@@ -61,14 +91,6 @@ pub(super) struct Prefixed {
     pub prefix: String,
 }
 
-/// What is wrong with a configuration, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {detail}")]
-pub struct ConfigError {
-    place: String,
-    detail: String,
-}
-
 impl AuthenticationConfig {
     /// Reads a configuration in YAML or JSON. `own_issuers` sign the tokens of service accounts,
     /// so nobody else may.
@@ -76,26 +98,10 @@ impl AuthenticationConfig {
     /// # Errors
     /// The first mistake.
     pub fn read(text: &[u8], own_issuers: &[String]) -> Result<AuthenticationConfig, ConfigError> {
-        let root = Node {
-            value: None,
-            place: String::new(),
-        };
-        let document = yaml::parse(text).map_err(|error| root.wrong(error.to_string()))?;
-        let root = Node {
-            value: Some(&document),
-            place: String::new(),
-        };
+        let document = document::read(text)?;
+        let root = Node::root(&document);
         root.only(&["apiVersion", "kind", "jwt", "anonymous"])?;
-        let versions = ["v1", "v1beta1", "v1alpha1"];
-        let versions = versions.map(|version| format!("apiserver.config.k8s.io/{version}"));
-        if !versions.contains(&root.at("apiVersion").text()?) {
-            let known = format!("must be {}", versions.join(" or "));
-            return Err(root.at("apiVersion").wrong(known));
-        }
-        if root.at("kind").text()? != "AuthenticationConfiguration" {
-            let known = "must be AuthenticationConfiguration".to_owned();
-            return Err(root.at("kind").wrong(known));
-        }
+        root.is_a("AuthenticationConfiguration")?;
         let mut issuers: Vec<IssuerConfig> = Vec::new();
         for node in root.at("jwt").items()? {
             let issuer = issuer(&node, own_issuers)?;
@@ -107,6 +113,56 @@ impl AuthenticationConfig {
         }
         let anonymous = anonymous(&root.at("anonymous"))?;
         Ok(AuthenticationConfig { issuers, anonymous })
+    }
+
+    /// The configuration that flags describe.
+    ///
+    /// # Errors
+    /// The first mistake, with the place that it would have in a file.
+    pub fn of_flags(
+        flags: &OidcFlags,
+        own_issuers: &[String],
+    ) -> Result<AuthenticationConfig, ConfigError> {
+        let username = match flags.username_prefix.as_str() {
+            // An address is its owner's wherever it comes from; other names are the issuer's.
+            "" if flags.username_claim == "email" => String::new(),
+            "" => format!("{}#", flags.issuer_url),
+            "-" => String::new(),
+            prefix => prefix.to_owned(),
+        };
+        let mut mappings = value!({
+            "username": {"claim": (flags.username_claim.as_str()), "prefix": username},
+        });
+        if let (false, Some(mappings)) = (flags.groups_claim.is_empty(), mappings.as_object_mut()) {
+            let prefix = flags.groups_prefix.as_str();
+            let groups = value!({"claim": (flags.groups_claim.as_str()), "prefix": prefix});
+            mappings.insert("groups", groups);
+        }
+        let rules = flags.required_claims.iter().map(|(claim, required)| {
+            value!({"claim": (claim.as_str()), "requiredValue": (required.as_str())})
+        });
+        let document = value!({
+            "issuer": {
+                "url": (flags.issuer_url.as_str()),
+                "audiences": [(flags.client_id.as_str())],
+                "certificateAuthority": (flags.authority.as_str()),
+            },
+            "claimMappings": mappings,
+            "claimValidationRules": (Value::Array(rules.collect())),
+        });
+        let root = Node::root(&document);
+        let mut issuer = issuer(&root, own_issuers)?;
+        for algorithm in &flags.signing_algorithms {
+            if !ALGORITHMS.contains(&algorithm.as_str()) {
+                let text = format!("oidc: unsupported signing alg: \"{algorithm}\"");
+                return Err(root.wrong(text));
+            }
+            issuer.algorithms.push(algorithm.as_str().into());
+        }
+        Ok(AuthenticationConfig {
+            issuers: vec![issuer],
+            anonymous: None,
+        })
     }
 }
 
@@ -169,6 +225,7 @@ fn issuer(node: &Node<'_>, own_issuers: &[String]) -> Result<IssuerConfig, Confi
         discovery_url,
         authority: about.at("certificateAuthority").text()?,
         audiences: audiences(&about)?,
+        algorithms: Vec::new(),
         username,
         groups: prefixed(&mappings.at("groups"))?,
         uid: mapping(&mappings.at("uid"), &["claim", "expression"])?,
@@ -374,80 +431,7 @@ fn mapping(node: &Node<'_>, fields: &[&str]) -> Result<Option<Mapping>, ConfigEr
     }
 }
 
-/// A place in the document and what is there.
-struct Node<'a> {
-    value: Option<&'a Value>,
-    place: String,
-}
-
-impl<'a> Node<'a> {
-    fn at(&self, field: &str) -> Node<'a> {
-        let dot = if self.place.is_empty() { "" } else { "." };
-        let value = self.value.and_then(|value| value.get(field));
-        Node {
-            value: value.filter(|value| !value.is_null()),
-            place: format!("{}{dot}{field}", self.place),
-        }
-    }
-
-    fn is_absent(&self) -> bool {
-        self.value.is_none()
-    }
-
-    /// A string; empty if there is none.
-    fn text(&self) -> Result<String, ConfigError> {
-        match self.value {
-            None => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text.to_string()),
-            Some(_) => Err(self.wrong("must be a string")),
-        }
-    }
-
-    fn required(&self) -> Result<String, ConfigError> {
-        match self.text()? {
-            text if text.is_empty() => Err(self.wrong("Required value")),
-            text => Ok(text),
-        }
-    }
-
-    fn items(&self) -> Result<Vec<Node<'a>>, ConfigError> {
-        match self.value {
-            None => Ok(Vec::new()),
-            Some(Value::Array(items)) => Ok(items
-                .iter()
-                .enumerate()
-                .map(|(at, value)| Node {
-                    value: Some(value),
-                    place: format!("{}[{at}]", self.place),
-                })
-                .collect()),
-            Some(_) => Err(self.wrong("must be a list")),
-        }
-    }
-
-    /// Refuses fields that nobody reads: a misspelt rule would not be one.
-    fn only(&self, fields: &[&str]) -> Result<(), ConfigError> {
-        let empty = Map::new();
-        let map = match self.value {
-            None => &empty,
-            Some(Value::Object(map)) => map,
-            Some(_) => return Err(self.wrong("must be a map")),
-        };
-        match map.keys().find(|key| !fields.contains(&key.as_str())) {
-            Some(unknown) => Err(self.at(unknown).wrong("unknown field")),
-            None => Ok(()),
-        }
-    }
-
-    fn wrong(&self, detail: impl fmt::Display) -> ConfigError {
-        let place = match self.place.as_str() {
-            "" => "the configuration".to_owned(),
-            place => place.to_owned(),
-        };
-        let detail = detail.to_string();
-        ConfigError { place, detail }
-    }
-
+impl Node<'_> {
     /// The condition of this rule.
     fn condition(&self, expression: Result<Expression, String>) -> Result<Condition, ConfigError> {
         let expression = expression.map_err(|error| self.at("expression").wrong(error))?;

@@ -117,6 +117,8 @@ fn what_an_access_review_says() {
             version: ReviewVersion::V1Beta1,
             allowed_seconds: 300,
             denied_seconds: 30,
+            on_failure: Decision::Deny,
+            conditions: Conditions::default(),
             now: Arc::new(|| 0),
             verdicts: Verdicts::default(),
         };

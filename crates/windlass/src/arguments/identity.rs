@@ -41,9 +41,10 @@ pub(crate) struct Identity {
     /// Whether requests without credentials are let in, as system:anonymous.
     ///
     /// RBAC decides what they may do: little. A request with wrong credentials is always refused.
-    #[arg(long, env = "WINDLASS_ANONYMOUS_AUTH", default_value_t = true, value_name = "BOOL",
+    /// Yes unless told otherwise, here or in --authentication-config.
+    #[arg(long, env = "WINDLASS_ANONYMOUS_AUTH", value_name = "BOOL",
           action = clap::ArgAction::Set)]
-    pub anonymous_auth: bool,
+    pub anonymous_auth: Option<bool>,
     /// Accept bootstrap tokens: Secrets of type bootstrap.kubernetes.io/token in kube-system.
     #[arg(long, env = "WINDLASS_ENABLE_BOOTSTRAP_TOKEN_AUTH", default_value_t = false,
           value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
@@ -137,9 +138,18 @@ pub(crate) struct Identity {
     pub requestheader_extra_headers_prefix: Vec<String>,
     /// Which OpenID issuers are trusted, and whether anonymous is.
     ///
-    /// A file with an AuthenticationConfiguration of apiserver.config.k8s.io.
-    #[arg(long, env = "WINDLASS_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    /// A file with an AuthenticationConfiguration of apiserver.config.k8s.io. Read again when it
+    /// changes; if it is wrong then, what was there before goes on. The --oidc-* flags describe an
+    /// issuer instead.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHENTICATION_CONFIG",
+        value_name = "FILE",
+        conflicts_with_all = super::oidc::FLAGS
+    )]
     pub authentication_config: Option<PathBuf>,
+    #[command(flatten)]
+    pub oidc: super::oidc::Oidc,
     /// A kubeconfig that names a server which knows tokens.
     #[arg(
         long,
@@ -182,6 +192,24 @@ pub(crate) struct Identity {
     #[arg(long, env = "WINDLASS_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL",
           default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
+    /// Who decides what users may do, with webhooks and the conditions under which they are asked.
+    ///
+    /// A file with an AuthorizationConfiguration of apiserver.config.k8s.io. Read again when it
+    /// changes; if it is wrong then, what was there before goes on. It stands instead of
+    /// --authorization-mode and the --authorization-webhook-* flags.
+    #[arg(
+        long,
+        env = "WINDLASS_AUTHORIZATION_CONFIG",
+        value_name = "FILE",
+        conflicts_with_all = [
+            "authorization_mode",
+            "authorization_webhook_config_file",
+            "authorization_webhook_version",
+            "authorization_webhook_cache_authorized_ttl",
+            "authorization_webhook_cache_unauthorized_ttl",
+        ]
+    )]
+    pub authorization_config: Option<PathBuf>,
     /// Who decides what users may do, asked in this order.
     ///
     /// The first that allows or forbids counts. Members of system:masters may do everything.
