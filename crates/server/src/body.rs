@@ -9,6 +9,8 @@ use http_body::{Frame, SizeHint};
 use resources::record::Stored;
 use resources::{Record, Revision};
 
+use crate::stall;
+
 /// A list is sent in pieces of about this size, whatever its length.
 const LIST_CHUNK_BYTES: usize = 128 * 1024;
 
@@ -57,6 +59,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        stall::asked();
         let next = match &mut *self {
             Body::Full(bytes) => bytes.take(),
             Body::List(list) => list.next_chunk(),
@@ -65,6 +68,9 @@ impl http_body::Body for Body {
                 Poll::Pending => return Poll::Pending,
             },
         };
+        if next.is_some() {
+            stall::gave();
+        }
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 

@@ -5,23 +5,20 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use auth::{Authenticator, Peer};
 use futures_util::FutureExt as _;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use resources::Resources;
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
@@ -31,14 +28,14 @@ use crate::audit::Audit;
 use crate::flow::Limits;
 use crate::handle::handle;
 use crate::peer::ClientCertificates;
+use crate::resets::{Resets, UnderWay};
+use crate::stall::{Streams, Unstalled};
 use crate::state::State;
 
 /// A client must finish its handshake within this time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client must send the head of a request within this time.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client that takes nothing of what it is sent for this long is cut off.
-const WRITE_STALL_MAX: Duration = Duration::from_secs(45);
 /// Requests under way may take this long after the server was asked to stop.
 const DRAIN_GRACE: Duration = Duration::from_secs(4);
 /// HTTP/2 streams a connection may have at a time.
@@ -158,7 +155,10 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
     let _ = socket.set_nodelay(true);
     // Each part of a connection's life has memory of its own, which is given back at its end: most
     // connections are watches, which wait for most of theirs.
-    let accepting = Box::pin(timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)));
+    let accepting = Box::pin(timeout(
+        HANDSHAKE_TIMEOUT,
+        tls.accept(Unstalled::new(socket)),
+    ));
     let stream = match accepting.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "handshake failed"),
@@ -170,24 +170,28 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
     // cheap to misuse.
     let stranger = Arc::new(Notify::new());
     let unknown = Arc::clone(&stranger);
+    let resets = Arc::new(Resets::new());
+    let counted = Arc::clone(&resets);
     let mut stopped = state.stopped();
     let service = service_fn(move |request| {
         let unknown = Arc::clone(&unknown);
+        let under_way = UnderWay::new(&counted);
         // In a box: it is large, and would be copied from hand to hand.
         let answering = Box::pin(handle(Arc::clone(&state), peer.clone(), from, request));
         answering.map(move |answer| {
+            under_way.answered();
             if answer.extensions().get::<Stranger>().is_some() {
                 unknown.notify_one();
             }
             Ok::<_, std::convert::Infallible>(answer)
         })
     });
-    let io = TokioIo::new(Unstalled::new(stream));
+    let io = TokioIo::new(stream);
     let stopping = async move {
         let _ = stopped.wait_for(|stopping| *stopping).await;
     };
     let result = if http2 {
-        let connection = http2::Builder::new(TokioExecutor::new())
+        let connection = http2::Builder::new(Streams)
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)
@@ -204,6 +208,7 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            () = resets.spent() => return debug!("too many requests were taken back"),
         }
     } else {
         let connection = http1::Builder::new()
@@ -230,86 +235,10 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
 #[derive(Clone, Copy)]
 pub(crate) struct Stranger;
 
-fn peer(stream: &TlsStream<TcpStream>, certificates: &ClientCertificates) -> Option<Arc<Peer>> {
+fn peer(
+    stream: &TlsStream<Unstalled<TcpStream>>,
+    certificates: &ClientCertificates,
+) -> Option<Arc<Peer>> {
     let chain = stream.get_ref().1.peer_certificates()?;
     certificates.peer(chain).map(Arc::new)
-}
-
-/// A stream that fails when its peer takes nothing for [`WRITE_STALL_MAX`].
-struct Unstalled<S> {
-    stream: S,
-    /// Runs while a write is waiting.
-    stall: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Unstalled<S> {
-    fn new(stream: S) -> Unstalled<S> {
-        Unstalled {
-            stream,
-            stall: None,
-        }
-    }
-
-    fn watch<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        outcome: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
-            self.stall = None;
-            return outcome;
-        }
-        let limit = Instant::now() + WRITE_STALL_MAX;
-        let stall = self
-            .stall
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(limit)));
-        ready!(stall.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the client stopped reading",
-        )))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Unstalled<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(context, outcome)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.watch(context, outcome)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.watch(context, outcome)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
 }

@@ -110,6 +110,12 @@ impl TestServer {
         read_token(&self.data())
     }
 
+    /// The id of its process; 0 if it does not run.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.as_ref().map_or(0, Child::id)
+    }
+
     /// Everything that the server wrote to stderr.
     #[must_use]
     pub fn log(&self) -> String {
