@@ -7,6 +7,8 @@
 //! `controllers/status/remote`.
 
 pub(crate) mod discovery;
+pub(crate) mod openapi;
+mod pool;
 mod proxy;
 
 use std::collections::BTreeMap;
@@ -22,6 +24,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tracing::debug;
+
+use openapi::Told;
+use pool::Pool;
+use proxy::{DISCOVERY_BYTES_MAX, Outgoing};
 
 pub(crate) use proxy::answer;
 
@@ -57,8 +63,12 @@ pub(crate) type Table = BTreeMap<(String, String), Arc<Remote>>;
 pub(crate) struct Remote {
     pub(crate) api: RemoteApi,
     tls: Result<TlsConnector, String>,
+    /// Connections to it.
+    pool: Arc<Pool<Outgoing>>,
     /// What it serves: an APIResourceList.
     pub(crate) resources: Option<Value>,
+    /// What it says in OpenAPI.
+    openapi: Arc<Told>,
 }
 
 impl Remotes {
@@ -118,6 +128,7 @@ impl Remotes {
         let (revision, apis) = resources.remote_apis().await?;
         let mut pause = (!apis.is_empty()).then_some(ASK_EVERY);
         let (old, mut table) = (self.table(), Table::new());
+        let mut reports = Vec::new();
         for api in apis {
             let place = (api.group.clone(), api.version.clone());
             let known = old.get(&place).map(|remote| &**remote);
@@ -132,20 +143,24 @@ impl Remotes {
             if !found.available {
                 pause = Some(ASK_AGAIN);
             }
-            if let Err(error) = resources.report_api(&remote.api.name, &found).await {
-                debug!(%error, "the state of an API is reported later");
-            }
             let kept = served.or_else(|| known.and_then(|known| known.resources.clone()));
-            let mut api = remote.api;
+            let mut api = remote.api.clone();
             api.available = found.available;
             let remote = Remote {
                 api,
-                tls: remote.tls,
                 resources: kept,
+                ..remote
             };
+            reports.push((remote.api.name.clone(), found));
             table.insert(place, Arc::new(remote));
         }
         self.set_table(table);
+        // Who reads that an API is available finds it.
+        for (name, found) in reports {
+            if let Err(error) = resources.report_api(&name, &found).await {
+                debug!(%error, "the state of an API is reported later");
+            }
+        }
         Ok((revision, pause))
     }
 
@@ -154,14 +169,20 @@ impl Remotes {
             let places = |api: &RemoteApi| (api.bundle.clone(), api.insecure);
             places(&known.api) == places(&api)
         });
-        let tls = match same {
-            Some(known) => known.tls.clone(),
-            None => self.connector(&api),
+        let (tls, pool, openapi) = match same {
+            Some(known) => (
+                known.tls.clone(),
+                Arc::clone(&known.pool),
+                Arc::clone(&known.openapi),
+            ),
+            None => (self.connector(&api), Arc::default(), Arc::default()),
         };
         Remote {
             api,
             tls,
+            pool,
             resources: None,
+            openapi,
         }
     }
 
@@ -194,7 +215,8 @@ impl Remote {
             Err(unavailable) => return (unavailable, None),
         };
         let url = format!("https://{place}{}", self.discovery_path());
-        match self.fetch(&place).await {
+        let path = self.discovery_path();
+        match self.fetch(&place, &path, DISCOVERY_BYTES_MAX).await {
             Ok((code, body)) if (200..300).contains(&code) => {
                 let available = Availability {
                     available: true,

@@ -28,6 +28,7 @@ use self::custom::Source;
 use self::definitions::Definitions;
 use self::document::{Place, Version};
 use self::pack::{Packed, unpack};
+use crate::aggregate::openapi as remote;
 use crate::answer::{self, Failure};
 use crate::body::Body;
 use crate::discovery::etag;
@@ -88,6 +89,10 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
     if !matches!(call.method, Method::GET | Method::HEAD) {
         return call.fail(Failure::method_not_allowed());
     }
+    let has_remotes = !call.state.remotes.table().is_empty();
+    if has_remotes && let Some(answer) = remote::answer(call, path).await {
+        return answer;
+    }
     let documents = call.state.openapi.about(&call.state.resources);
     let (making, wanted) = (Arc::clone(&documents), path.to_owned());
     let protobuf = accepted(call, Version::Two) == Some(Form::Protobuf);
@@ -96,6 +101,9 @@ pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
     if made.is_err() {
         let text = "Internal error occurred: a document could not be made; see the log";
         return call.fail(Failure::new(500, "InternalError", text));
+    }
+    if has_remotes && let Some(answer) = documents.merged(call, path).await {
+        return answer;
     }
     documents.respond(call, path)
 }
@@ -165,6 +173,25 @@ impl Documents {
                     self.packed(document);
                 }
             }
+        }
+    }
+
+    /// The answer to a path with what other servers say about themselves; `None` if they do not.
+    async fn merged(&self, call: &Call, path: &str) -> Option<Response<Body>> {
+        match path {
+            "/openapi/v3" | "/openapi/v3/" => {
+                let ours = self.index().text.clone();
+                let (text, etag) = remote::merge_index(call, &ours).await?;
+                let text = text.into();
+                Some(Index { text, etag }.respond(call))
+            }
+            "/openapi/v2" if accepted(call, Version::Two) == Some(Form::Json) => {
+                let ours = unpack(self.version2());
+                let (text, _) = remote::merge_version2(call, &ours).await?;
+                let packed = Packed::of(|out| out.write_all(&text));
+                Some(serve(call, Version::Two, with_etag, &packed))
+            }
+            _ => None,
         }
     }
 

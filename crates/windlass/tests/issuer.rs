@@ -16,6 +16,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 pub(crate) struct Served {
     pub answers: HashMap<String, String>,
     pub sent: Vec<String>,
+    pub connections: usize,
 }
 
 /// A running server outside; its thread ends with the process.
@@ -48,8 +49,10 @@ impl Outsider {
             for socket in listener.incoming().flatten() {
                 let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
                 let mut stream = BufReader::new(StreamOwned::new(connection, socket));
+                let own = Arc::clone(&own);
+                own.lock().unwrap().connections += 1;
                 // A client that goes away is none of our business.
-                let _ = answer(&mut stream, &own);
+                std::thread::spawn(move || while answer(&mut stream, &own).is_ok() {});
             }
         });
         Outsider {
@@ -88,7 +91,9 @@ type Stream = BufReader<StreamOwned<ServerConnection, std::net::TcpStream>>;
 
 fn answer(stream: &mut Stream, served: &Mutex<Served>) -> std::io::Result<()> {
     let mut line = String::new();
-    stream.read_line(&mut line)?;
+    if stream.read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
     let (mut length, mut head) = (0, line);
     loop {
@@ -121,9 +126,8 @@ fn answer(stream: &mut Stream, served: &Mutex<Served>) -> std::io::Result<()> {
     write!(
         stream,
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n{text}",
+         \r\n{text}",
         text.len()
     )?;
-    stream.conn.send_close_notify();
     stream.flush()
 }

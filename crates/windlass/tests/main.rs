@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod aggregated;
 mod attacks;
 mod audit;
 mod command_line;

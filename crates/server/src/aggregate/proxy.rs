@@ -21,10 +21,11 @@ use crate::answer;
 use crate::body::Body;
 use crate::handle::Call;
 
-type Outgoing = Either<Empty<Bytes>, Incoming>;
+/// What is sent.
+pub(super) type Outgoing = Either<Empty<Bytes>, Incoming>;
 
 /// What an API says about its resources is no longer than this.
-const DISCOVERY_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub(super) const DISCOVERY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// What is about one connection and not about what is asked.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
@@ -91,9 +92,13 @@ async fn forward(
     *request.method_mut() = call.method.clone();
     *request.uri_mut() = target.parse::<Uri>().map_err(|error| error.to_string())?;
     *request.headers_mut() = headers_for(&call.headers, &call.user, place, upgrade);
-    let mut sender = remote.connect(place).await?;
-    let sent = sender.send_request(request).await;
-    sent.map_err(|error| error.to_string())
+    if upgrade {
+        // The connection becomes the client's own.
+        let mut sender = remote.connect(place).await?;
+        let sent = sender.send_request(request).await;
+        return sent.map_err(|error| error.to_string());
+    }
+    remote.send(place, request).await
 }
 
 /// The headers of a request on its way to another server: who asks is said by us alone.
@@ -192,6 +197,32 @@ fn join(client: OnUpgrade, sent: Response<Incoming>) -> Response<Body> {
 }
 
 impl Remote {
+    /// Sends a request on a connection that waits for one, or on a new one.
+    async fn send(
+        &self,
+        place: &str,
+        mut request: Request<Outgoing>,
+    ) -> Result<Response<Incoming>, String> {
+        while let Some(mut sender) = self.pool.take(place) {
+            match sender.try_send_request(request).await {
+                Ok(sent) => {
+                    self.pool.put(place, sender);
+                    return Ok(sent);
+                }
+                Err(mut failed) => match failed.take_message() {
+                    // It was closed before anything was sent.
+                    Some(unsent) => request = unsent,
+                    None => return Err(failed.error().to_string()),
+                },
+            }
+        }
+        let mut sender = self.connect(place).await?;
+        let sent = sender.send_request(request).await;
+        let sent = sent.map_err(|error| error.to_string())?;
+        self.pool.put(place, sender);
+        Ok(sent)
+    }
+
     /// Opens a connection to the server at a place.
     async fn connect(&self, place: &str) -> Result<SendRequest<Outgoing>, String> {
         let tls = self.tls.as_ref().map_err(Clone::clone)?;
@@ -212,11 +243,15 @@ impl Remote {
         Ok(sender)
     }
 
-    /// Asks for what the API serves, as somebody who may see everything.
-    pub(super) async fn fetch(&self, place: &str) -> Result<(u16, Bytes), String> {
+    /// Asks for a document, as somebody who may see everything.
+    pub(super) async fn fetch(
+        &self,
+        place: &str,
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<(u16, Bytes), String> {
         let mut request = Request::new(Either::Left(Empty::new()));
         *request.method_mut() = Method::GET;
-        let path = self.discovery_path();
         *request.uri_mut() = path.parse::<Uri>().map_err(|error| error.to_string())?;
         let user = User {
             name: "system:kube-aggregator".into(),
@@ -227,11 +262,9 @@ impl Remote {
         let json = HeaderValue::from_static("application/json");
         headers.insert(header::ACCEPT, json);
         *request.headers_mut() = headers;
-        let mut sender = self.connect(place).await?;
-        let sent = sender.send_request(request).await;
-        let sent = sent.map_err(|error| error.to_string())?;
+        let sent = self.send(place, request).await?;
         let code = sent.status().as_u16();
-        let body = Limited::new(sent.into_body(), DISCOVERY_BYTES_MAX);
+        let body = Limited::new(sent.into_body(), bytes_max);
         let body = body.collect().await.map_err(|error| error.to_string())?;
         Ok((code, body.to_bytes()))
     }
