@@ -111,6 +111,13 @@ pub(crate) fn soak(arguments: &[String]) -> Result<(), Failure> {
     if let Some(seed) = seed {
         command.env("WINDLASS_SOAK_SEED", seed);
     }
+    // The Python client takes part if it is there: in WINDLASS_SOAK_PYTHON, or as python3 has it.
+    let mut look = std::process::Command::new("python3");
+    let found = look.args(["-c", "import kubernetes"]).output();
+    let is_there = found.is_ok_and(|found| found.status.success());
+    if is_there && std::env::var_os("WINDLASS_SOAK_PYTHON").is_none() {
+        command.env("WINDLASS_SOAK_PYTHON", "python3");
+    }
     shell::run(&mut command)
 }
 

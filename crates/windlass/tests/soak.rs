@@ -8,6 +8,7 @@ mod follower;
 mod gate;
 mod guarantees;
 mod history;
+mod python;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,12 +30,15 @@ use tokio::sync::watch;
 use follower::Follower;
 use gate::Gate;
 use history::{Done, What};
+use python::Python;
 
 const CHANGES: usize = 500;
 const WRITERS: u64 = 3;
 const OBJECTS: u64 = 12;
-/// Connections break this often in a run, and every other time the server is killed as well.
+/// Connections break this often in a run, and every other time the server is killed as well;
 const ACCIDENTS: usize = 8;
+/// more often in a long one.
+const CHANGES_PER_ACCIDENT: usize = 10_000;
 const LAST: &str = "last";
 /// However long a run is, it stands still only if something is wrong.
 const STANDSTILL: Duration = Duration::from_secs(60);
@@ -256,9 +260,9 @@ async fn accidents(
     mut server: TestServer,
     gate: Gate,
     progress: Progress,
-    every: usize,
+    (count, every): (usize, usize),
 ) -> TestServer {
-    for accident in 0..ACCIDENTS {
+    for accident in 0..count {
         progress.later(every).await;
         if progress.is_over() {
             break;
@@ -342,8 +346,10 @@ async fn caches_equal_the_store_after_kills_cuts_and_expiry() {
         };
         writing.push(tokio::spawn(writer.run()));
     }
-    let every = changes / (ACCIDENTS + 2);
-    let troubled = tokio::spawn(accidents(server, gate.clone(), progress.clone(), every));
+    let python = Python::start(&server, &gate);
+    let count = ACCIDENTS.max(changes / CHANGES_PER_ACCIDENT);
+    let how_often = (count, changes / (count + 2));
+    let troubled = tokio::spawn(accidents(server, gate.clone(), progress.clone(), how_often));
     let all = async {
         for writer in writing {
             writer.await.unwrap();
@@ -357,6 +363,11 @@ async fn caches_equal_the_store_after_kills_cuts_and_expiry() {
         let mut reflected = Vec::new();
         for reflector in reflecting {
             reflected.push(reflector.await.unwrap());
+        }
+        if let Some(python) = python {
+            let last = end.1;
+            let cache = tokio::task::spawn_blocking(move || python.finish(last));
+            reflected.push(cache.await.unwrap());
         }
         (end, followed, reflected)
     };
