@@ -5,7 +5,7 @@
 //! version it names. Nothing is lost on the way: what a version has no field for travels in
 //! annotations, as upstream does it.
 
-mod autoscaling;
+pub(crate) mod autoscaling;
 mod events;
 mod metrics;
 

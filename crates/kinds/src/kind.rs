@@ -116,6 +116,8 @@ pub struct Rules {
     pub create_on_update: bool,
     /// Whether a PUT may leave out the resourceVersion.
     pub unconditional_update: bool,
+    /// Annotations that stand for fields of the kind; metadata alone does not show them.
+    pub carriers: &'static [&'static str],
     /// Whether a DELETE answers with the object rather than with a Status.
     pub returns_deleted: bool,
     /// Whether dependents are orphaned unless the client says otherwise.
@@ -172,6 +174,7 @@ impl Default for Rules {
             name: NameRule::Subdomain,
             create_on_update: false,
             unconditional_update: true,
+            carriers: &[],
             returns_deleted: false,
             orphan_by_default: false,
             garbage_collected: true,

@@ -99,7 +99,8 @@ pub(crate) fn tree(
 }
 
 /// Only the metadata of an object.
-pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
+pub(crate) fn partial(kind: &Kind, mut object: Map, version: MetaVersion) -> Map {
+    hide_carriers(kind, &mut object);
     let mut partial = Map::with_capacity(3);
     partial.insert("apiVersion", version.api_version().into());
     partial.insert("kind", "PartialObjectMetadata".into());
@@ -112,6 +113,20 @@ pub(crate) fn partial(mut object: Map, version: MetaVersion) -> Map {
     partial
 }
 
+/// Drops the annotations that stand for fields of the kind.
+fn hide_carriers(kind: &Kind, object: &mut Map) {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    let (Some(metadata), false) = (metadata, kind.rules.carriers.is_empty()) else {
+        return;
+    };
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.retain(|key, _| !kind.rules.carriers.contains(&key));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
+
 /// Appends only the metadata of a record.
 fn write_partial(
     call: &Call,
@@ -121,13 +136,13 @@ fn write_partial(
     version: MetaVersion,
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    if call.state.resources.is_stored_form(kind) {
+    if call.state.resources.is_stored_form(kind) && kind.rules.carriers.is_empty() {
         let header = object_header("PartialObjectMetadata", version.api_version());
         record.write_metadata(&header, revision, out);
         return Ok(());
     }
     let object = served(call, kind, record, revision)?;
-    json::write(&partial(object, version).into(), out);
+    json::write(&partial(kind, object, version).into(), out);
     Ok(())
 }
 

@@ -307,7 +307,9 @@ impl Flow {
     fn shaped_frame(&self, name: &str, object: Map, revision: Option<Revision>) -> Bytes {
         if self.media == Media::Protobuf {
             let object = match self.shape {
-                Shape::Metadata(version) | Shape::MetadataList(version) => partial(object, version),
+                Shape::Metadata(version) | Shape::MetadataList(version) => {
+                    partial(&self.kind, object, version)
+                }
                 Shape::Object | Shape::Table(_) => object,
             };
             return protobuf::frame(name, &object.into());
@@ -333,7 +335,7 @@ impl Flow {
         match self.shape {
             Shape::Object => json::write(&object.into(), out),
             Shape::Metadata(version) | Shape::MetadataList(version) => {
-                json::write(&partial(object, version).into(), out);
+                json::write(&partial(&self.kind, object, version).into(), out);
             }
             Shape::Table(version) => {
                 let now = self.state.resources.now();

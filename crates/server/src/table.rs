@@ -93,7 +93,8 @@ pub(crate) fn of_records<'a>(
         now: resources.now(),
     };
     // Rows of custom resources may show anything of the object, its kind and managers included.
-    let direct = resources.is_stored_form(kind) && !kind.is_custom();
+    let direct =
+        resources.is_stored_form(kind) && !kind.is_custom() && kind.rules.carriers.is_empty();
     let headers = Headers::new(kind, version);
     let mut text = Vec::with_capacity(256 + records.len() * 768);
     open_rows(kind, meta, style, &mut text);
@@ -204,7 +205,7 @@ fn columns(kind: &Kind) -> Value {
 fn row(kind: &Kind, object: &Map, style: Style) -> Value {
     let shown = match style.include {
         Include::Nothing => Value::Null,
-        Include::Metadata => partial(object.clone(), style.version).into(),
+        Include::Metadata => partial(kind, object.clone(), style.version).into(),
         Include::Object => object.clone().into(),
     };
     let mut row = Map::with_capacity(2);

@@ -140,6 +140,17 @@ pub(crate) struct Serve {
         value_name = "LIST"
     )]
     pub disable_admission_plugins: Vec<String>,
+    /// Whether containers may be privileged.
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_PRIVILEGED",
+        default_value_t = false,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_name = "BOOL"
+    )]
+    pub allow_privileged: bool,
     /// Gates of features to switch, such as ServerSideApply=false.
     ///
     /// Only ServerSideApply is known; without it, apply answers 415 and writes drop managed fields.

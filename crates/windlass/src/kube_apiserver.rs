@@ -25,9 +25,8 @@ const ADDRESS: &str = "0.0.0.0";
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 
 /// Flags that change nothing here, and that nobody has to be told about.
-const QUIET: [&str; 9] = [
+const QUIET: [&str; 8] = [
     "advertise-address",
-    "allow-privileged",
     "external-hostname",
     "profiling",
     "v",

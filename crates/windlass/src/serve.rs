@@ -173,6 +173,7 @@ async fn prepare(
     // Making keys and making objects both wait for the disk; they may wait together.
     let flags = options.clone();
     let making = tokio::task::spawn_blocking(move || make_credentials(&flags, address));
+    kinds::validation::allow_privileged(options.allow_privileged);
     let chain = Chain::new(
         &options.enable_admission_plugins,
         &options.disable_admission_plugins,

@@ -12,7 +12,8 @@ use crate::defaults::autoscaling::{
 };
 use crate::defaults::fill::{at, items, list, object, text, text_at};
 
-const CARRIERS: [&str; 6] = [
+/// The annotations that carry what `v1` has no field for.
+pub(crate) const CARRIERS: [&str; 6] = [
     METRICS,
     CURRENT_METRICS,
     BEHAVIOR,
@@ -22,7 +23,7 @@ const CARRIERS: [&str; 6] = [
 ];
 
 /// Turns a `v1` autoscaler into a `v2` one.
-pub(super) fn to_v2(autoscaler: &mut Map) {
+pub(crate) fn to_v2(autoscaler: &mut Map) {
     let carried = |key: &str| {
         let text = text_at(autoscaler, &["metadata", "annotations", key]);
         json::parse(text.as_bytes()).ok()
@@ -65,7 +66,7 @@ pub(super) fn to_v2(autoscaler: &mut Map) {
 }
 
 /// Turns a `v2` autoscaler into a `v1` one.
-pub(super) fn to_v1(autoscaler: &mut Map) {
+pub(crate) fn to_v1(autoscaler: &mut Map) {
     drop_carriers(autoscaler);
     let mut carried: Vec<(&str, String)> = Vec::new();
 

@@ -138,6 +138,17 @@ pub(crate) fn labels_from_template(owner: &mut Map) {
     }
 }
 
+/// Whether an object that was given a name has the labels of its template. Upstream keeps such
+/// labels once, so that what it adds to the template's shows on the object too.
+pub(crate) fn shares_labels(owner: &Map) -> bool {
+    let Some(metadata) = object(owner, "metadata") else {
+        return false;
+    };
+    let labels = object(metadata, "labels").filter(|labels| !labels.is_empty());
+    let named = text(metadata, "generateName").is_empty();
+    named && labels.is_some() && labels == object(owner, "spec").and_then(template_labels)
+}
+
 fn job_spec(spec: &mut Map) {
     within(spec, "podFailurePolicy", |policy| {
         each(policy, "rules", |rule| {

@@ -24,6 +24,7 @@ pub(super) fn rules(kind: &str) -> Rules {
             defaults: workloads::daemon_set,
             prepare_create: daemon_set_create,
             prepare_update: daemon_set_update,
+            carriers: &[workloads::TEMPLATE_GENERATION],
             ..base
         },
         "Deployment" => Rules {

@@ -4,6 +4,7 @@ use object::{Map, value};
 
 use super::strategy::{keep_status_or_spec, status_or_spec};
 use crate::Rules;
+use crate::convert::autoscaling::CARRIERS;
 use crate::defaults::autoscaling::{
     BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, autoscaler_v1, autoscaler_v2,
 };
@@ -18,6 +19,7 @@ pub(super) fn rules(version: &str, kind: &str) -> Rules {
     match (version, kind) {
         ("v1", "HorizontalPodAutoscaler") => Rules {
             defaults: autoscaler_v1,
+            carriers: &CARRIERS,
             prepare_create: |new| {
                 new.insert(
                     "status",

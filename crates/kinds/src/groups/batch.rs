@@ -49,7 +49,11 @@ const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 fn job_create(new: &mut Map) {
     if !object(new, "spec").is_some_and(|spec| is_true(spec, "manualSelector")) {
+        let shared = workloads::shares_labels(new);
         select_own_pods(new);
+        if shared {
+            new.object_at("metadata").remove("labels");
+        }
     }
     no_status(new);
     disabled::drop_from_template(new, None);

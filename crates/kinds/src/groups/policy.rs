@@ -3,7 +3,7 @@
 use object::value;
 
 use super::strategy::{keep_status_or_spec, status_or_spec};
-use crate::{Generation, Rules};
+use crate::{Generation, NameRule, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
     match kind {
@@ -21,6 +21,7 @@ pub(super) fn rules(kind: &str) -> Rules {
             },
             prepare_update: keep_status_or_spec,
             generation: Generation::Spec,
+            name: NameRule::PathSegment,
             unconditional_update: false,
             reset_fields: status_or_spec,
             ..Rules::default()

@@ -508,11 +508,13 @@ pub(crate) fn daemon_set(new: &Map, old: Option<&Map>, subresource: &str) -> Vec
     let path = root.field("spec");
     selector_unchanged(new, old, &path, &mut errors);
     let selector = spec.object("selector");
+    let before = errors.len();
     check::label_selector(selector, &path.field("selector"), &mut errors);
+    let readable = errors.len() == before;
     let template = spec.object_or_empty("template");
     let metadata = template.object_or_empty("metadata");
     let labels = metadata.object_or_empty("labels");
-    if check::selector_matches(selector, labels) == Some(false) {
+    if readable && check::selector_matches(selector, labels) == Some(false) {
         let path = path.field("template");
         let path = path.field("metadata");
         errors.invalid_value(&path.field("labels"), metadata.value("labels"), UNMATCHED);

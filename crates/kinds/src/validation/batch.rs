@@ -7,7 +7,7 @@ use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
 use super::read::{Read, maps};
-use super::{meta, pod};
+use super::{internal, meta, pod};
 
 const INDEXES_MAX: i64 = 100_000;
 const MANY_COMPLETIONS: i64 = 100_000;
@@ -149,7 +149,13 @@ fn job_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         if is_indexed(spec) {
             success_policy(spec, policy, &path, errors);
         } else {
-            errors.invalid_value(&path, spec.value("successPolicy"), NEEDS_INDEXED);
+            let policy = spec.value("successPolicy");
+            errors.push(internal::invalid(
+                &path,
+                policy,
+                "SuccessPolicy",
+                NEEDS_INDEXED,
+            ));
         }
     }
     if spec.has("podReplacementPolicy") {
@@ -440,14 +446,20 @@ fn change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
         check::invalid_selector(&path.field("selector"), selector, check::IMMUTABLE, errors);
     }
     template_change(spec, old, path, errors);
-    for key in [
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
+    for (key, shape) in [
+        ("completionMode", ""),
+        ("podFailurePolicy", "PodFailurePolicy"),
+        ("backoffLimitPerIndex", ""),
+        ("managedBy", ""),
+        ("successPolicy", "SuccessPolicy"),
     ] {
-        check::unchanged(spec, stored, key, path, errors);
+        let now = spec.value(key);
+        if shape.is_empty() {
+            check::unchanged(spec, stored, key, path, errors);
+        } else if !check::same(now, stored.value(key)) {
+            let path = path.field(key);
+            errors.push(internal::invalid(&path, now, shape, check::IMMUTABLE));
+        }
     }
 }
 
@@ -486,7 +498,13 @@ fn template_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) 
     }
     let now = spec.value("template");
     if !check::same(now, &before.into()) {
-        errors.invalid_value(&path.field("template"), now, check::IMMUTABLE);
+        let path = path.field("template");
+        errors.push(internal::invalid(
+            &path,
+            now,
+            "PodTemplateSpec",
+            check::IMMUTABLE,
+        ));
     }
 }
 

@@ -118,6 +118,21 @@ pub(crate) fn choice(text: &str, supported: &[&str], path: &Path<'_>, errors: &m
     }
 }
 
+/// Checks that the text under a key is given and one of those supported; an empty one is not.
+pub(crate) fn choice_of(
+    map: &Map,
+    key: &str,
+    supported: &[&str],
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if map.has(key) {
+        choice_or_empty(map.text(key), supported, &path.field(key), errors);
+    } else {
+        errors.required(&path.field(key), "");
+    }
+}
+
 /// Checks that a text is one of those supported.
 pub(crate) fn choice_or_empty(
     text: &str,
@@ -158,7 +173,15 @@ pub(crate) fn optional_subdomain(text: &str, path: &Path<'_>, errors: &mut Error
 /// Checks that a value has not changed.
 pub(crate) fn unchanged(new: &Map, old: &Map, key: &str, path: &Path<'_>, errors: &mut Errors) {
     if !same(new.value(key), old.value(key)) {
-        errors.invalid_value(&path.field(key), new.value(key), IMMUTABLE);
+        immutable(&path.field(key), new.value(key), old.value(key), errors);
+    }
+}
+
+/// Reports a value that may not change; a text or a number that is gone prints as nothing does.
+pub(crate) fn immutable(path: &Path<'_>, new: &Value, old: &Value, errors: &mut Errors) {
+    match (new, old) {
+        (Value::Null, Value::String(_)) => errors.invalid(path, "", IMMUTABLE),
+        _ => errors.invalid_value(path, new, IMMUTABLE),
     }
 }
 
@@ -312,8 +335,9 @@ pub(crate) fn at_most_whole(value: &Value, path: &Path<'_>, errors: &mut Errors)
 
 /// The number of an integer or of a percentage.
 pub(crate) fn int_or_percent_amount(value: &Value) -> i64 {
+    let number = |value: &Value| value.as_int().or_else(|| value.as_str()?.parse().ok());
     percentage(value)
-        .or_else(|| value.as_int())
+        .or_else(|| number(value))
         .unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@ use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
 use super::read::{Read, texts};
-use super::{meta, quantities};
+use super::{internal, meta, quantities};
 
 /// How volumes may be mounted.
 pub(crate) const ACCESS_MODES: &[&str] = &[
@@ -193,9 +193,12 @@ fn update(new: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
             None => munged.remove(class),
         };
     }
-    if !check::same(&munged.into(), &before.into()) {
-        let detail = "spec is immutable after creation except resources.requests and \
-                      volumeAttributesClassName for bound claims\n";
+    if !check::same(&munged.clone().into(), &before.clone().into()) {
+        let difference = internal::difference(&before, &munged, "PersistentVolumeClaimSpec");
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims\n{difference}"
+        );
         errors.forbidden(path, detail);
     }
     let zero = Quantity::zero;

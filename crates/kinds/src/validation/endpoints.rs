@@ -203,12 +203,7 @@ fn slice_ports(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
         if maps(&list[..index]).any(|(_, other)| other.text("name") == name) {
             errors.duplicate(&path.field("name"), name);
         }
-        check::choice(
-            port.text("protocol"),
-            PROTOCOLS,
-            &path.field("protocol"),
-            errors,
-        );
+        check::choice_of(port, "protocol", PROTOCOLS, &path, errors);
         application_protocol(port, &path, errors);
     }
 }

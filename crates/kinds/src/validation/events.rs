@@ -7,6 +7,7 @@ use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
 use super::read::Read;
+use super::{internal, print};
 
 const TEXT_BYTES_MAX: usize = 128;
 const NOTE_BYTES_MAX: usize = 1024;
@@ -169,8 +170,26 @@ fn update(new: &Map, old: &Map, errors: &mut Errors) {
     let root = Path::root();
     for (core, newer, shown) in FIELDS {
         let (now, before) = (get(new, core, newer), get(old, core, newer));
-        if !check::same(now, before) {
-            errors.invalid_value(&root.field(shown), now, check::IMMUTABLE);
+        if check::same(now, before) {
+            continue;
+        }
+        let path = root.field(shown);
+        let structure = match shown {
+            "involvedObject" | "related" => "ObjectReference",
+            "source" => "EventSource",
+            _ => "",
+        };
+        if shown == "count" && now.is_null() {
+            errors.invalid(&path, 0, check::IMMUTABLE);
+        } else if structure.is_empty() && shown.ends_with("Time") || shown.ends_with("Timestamp") {
+            errors.invalid_value(&path, now, check::IMMUTABLE);
+        } else if structure.is_empty() {
+            check::immutable(&path, now, before, errors);
+        } else if shown != "related" && now.is_null() {
+            let shape = internal::print(&Value::Object(Map::new()), structure);
+            errors.push(print::invalid_text(&path, shape, check::IMMUTABLE));
+        } else {
+            errors.push(internal::invalid(&path, now, structure, check::IMMUTABLE));
         }
     }
     check::unchanged(new, old, "reportingInstance", &root, errors);

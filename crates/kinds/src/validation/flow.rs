@@ -1,13 +1,15 @@
 //! Which requests wait for which: flow schemas and priority levels.
 
 use object::field::{FieldError, Path};
-use object::{Map, Value, names};
+use object::{Map, Value, names, value};
 
 use super::check::{self, Errors, Report};
 use super::meta;
 use super::read::{Read, maps, texts};
 
 const PRECEDENCE_MAX: i64 = 10_000;
+/// What a hash can tell apart at most.
+const ENTROPY_BITS_MAX: i64 = 60;
 const QUEUES_MAX: i64 = 10_000_000;
 const VERBS: &[&str] = &[
     "create",
@@ -75,12 +77,7 @@ fn schema_spec(spec: &Map, name: &str, path: &Path<'_>, errors: &mut Errors) {
     if let Some(method) = spec.object("distinguisherMethod") {
         let path = path.field("distinguisherMethod");
         let kind = method.text("type");
-        check::choice_or_empty(
-            kind,
-            &["ByNamespace", "ByUser"],
-            &path.field("type"),
-            errors,
-        );
+        distinguisher(kind, &path.field("type"), errors);
     }
     let level = spec
         .object_or_empty("priorityLevelConfiguration")
@@ -270,6 +267,15 @@ pub(crate) fn level(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fiel
     errors
 }
 
+/// Upstream shows the struct where it means the text inside.
+fn distinguisher(kind: &str, path: &Path<'_>, errors: &mut Errors) {
+    let supported = ["ByNamespace", "ByUser"];
+    if !supported.contains(&kind) {
+        let shown = value!({"Type": (kind)});
+        errors.push(FieldError::not_supported(path, &shown, &supported));
+    }
+}
+
 fn level_spec(spec: &Map, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let kind = spec.text("type");
     if (name == "exempt") != (kind == "Exempt") {
@@ -301,6 +307,7 @@ fn level_spec(spec: &Map, name: &str, path: &Path<'_>, errors: &mut Errors) {
                 Some(limited) => limited_level(limited, &path.field("limited"), errors),
             }
         }
+        "" => errors.required(&path.field("type"), ""),
         _ => errors.unsupported(&path.field("type"), kind, &["Exempt", "Limited"]),
     }
 }
@@ -339,6 +346,7 @@ fn limited_level(level: &Map, path: &Path<'_>, errors: &mut Errors) {
             errors.required(&at.field("queuing"), detail);
         }
         ("Queue", Some(queuing)) => check_queuing(queuing, &at.field("queuing"), errors),
+        ("", _) => errors.required(&at.field("type"), ""),
         (other, _) => errors.unsupported(&at.field("type"), other, &["Queue", "Reject"]),
     }
     lendable(level, path, errors);
@@ -366,5 +374,16 @@ fn check_queuing(queuing: &Map, path: &Path<'_>, errors: &mut Errors) {
     } else if hand > queues {
         let detail = format!("should not be greater than queues ({queues})");
         errors.invalid(&path.field("handSize"), hand, detail);
+    } else if entropy_bits(queues, hand) > ENTROPY_BITS_MAX {
+        let detail = format!(
+            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater \
+             than {ENTROPY_BITS_MAX}"
+        );
+        errors.invalid(&path.field("handSize"), hand, detail);
     }
+}
+
+/// How many bits it takes to tell every hand apart that can be dealt from so many queues.
+fn entropy_bits(queues: i64, hand: i64) -> i64 {
+    ((queues as f64).log2() * hand as f64).ceil() as i64
 }

@@ -62,7 +62,8 @@ fn asks_for_domains(kind: &Kind) -> bool {
             | "node.k8s.io"
             | "policy"
     );
-    !kind.is_custom() && !lenient
+    let is_core_event = kind.group.is_empty() && kind.kind == "Event";
+    !kind.is_custom() && !lenient && !is_core_event
 }
 
 /// Checks the metadata of a changed object against the stored one.

@@ -6,7 +6,7 @@ use object::{Map, Value, names};
 use super::check::{self, Errors, Report};
 use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
-use super::{meta, pod, quantities};
+use super::{internal, meta, pod, quantities};
 
 const ONCE_VALID: &str = "except from \"\" to valid";
 const TAINT: Shape = Shape(&[
@@ -146,7 +146,8 @@ pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldE
         pod::tolerations(list, &path, &mut errors);
         for (index, toleration) in list.iter().enumerate() {
             if list[..index].contains(toleration) {
-                let error = FieldError::duplicate(&path.index(index), toleration);
+                let mut error = FieldError::duplicate(&path.index(index), toleration);
+                error.value = Some(internal::print(toleration, "Toleration"));
                 errors.push(error);
             }
         }

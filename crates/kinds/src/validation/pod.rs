@@ -17,9 +17,12 @@ mod volumes;
 use object::Map;
 use object::field::{FieldError, Path};
 
+pub use security::allow_privileged;
+
 pub(crate) use affinity::{node_selector, taint_effect, tolerations};
 pub(crate) use volumes::{
-    azure_disk, csi_driver_name, fibre_channel, flex_volume, host_path, iscsi, nfs, partition,
+    azure_disk, csi_driver_name, fibre_channel, flex_volume, flocker, host_path, nfs, partition,
+    persistent_iscsi, quobyte,
 };
 
 use super::check::{Errors, Report};

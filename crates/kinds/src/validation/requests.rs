@@ -1,13 +1,15 @@
 //! Requests for certificates.
 //!
-//! Whether the request itself is well formed and signed is for the code that reads certificates.
+//! Whether the request inside its armour is well formed and signed is for the code that reads
+//! certificates.
 
 use object::field::{FieldError, Path, quote};
 use object::{Map, Value, names};
+use schema::decode::decode_base64;
 
 use super::check::{self, Errors, Report};
-use super::meta;
 use super::read::{Read, maps, texts};
+use super::{meta, pem};
 
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 const SIGNER_PATH_BYTES_MAX: usize = 253 + 63 + 1;
@@ -50,6 +52,7 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
     let stored = old.map(|old| old.object_or_empty("spec"));
+    request(spec, &path.field("request"), &mut errors);
     check_usages(spec, stored, &path.field("usages"), &mut errors);
     let signer = spec.text("signerName");
     let kept = stored.is_some_and(|stored| stored.text("signerName") == LEGACY_SIGNER);
@@ -79,6 +82,24 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
         );
     }
     errors
+}
+
+/// The request must be in the right armour; what it asks for is read elsewhere.
+fn request(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let text = decoded(spec.text("request"));
+    let first = pem::blocks(&text);
+    if first
+        .first()
+        .is_none_or(|it| it.label != "CERTIFICATE REQUEST")
+    {
+        let detail = "PEM block type must be CERTIFICATE REQUEST";
+        errors.invalid_value(path, spec.value("request"), detail);
+    }
+}
+
+fn decoded(base64: &str) -> String {
+    let bytes = decode_base64(base64).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn check_usages(spec: &Map, stored: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
@@ -198,6 +219,29 @@ fn verdicts(new: &[Value], old: &[Value], subresource: &str, path: &Path<'_>, er
     }
 }
 
+fn certificate_mistake(base64: &str) -> Option<String> {
+    if base64.is_empty() {
+        return None;
+    }
+    let text = decoded(base64);
+    let blocks = pem::blocks(&text);
+    if blocks.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    blocks.iter().find_map(|block| {
+        if block.label != "CERTIFICATE" {
+            let found = quote(block.label);
+            Some(format!(
+                "only CERTIFICATE PEM blocks are allowed, found {found}"
+            ))
+        } else if block.has_headers {
+            Some("no PEM block headers are permitted".to_owned())
+        } else {
+            None
+        }
+    })
+}
+
 fn certificate(new: &Map, old: &Map, subresource: &str, path: &Path<'_>, errors: &mut Errors) {
     let of = |object: &Map| {
         object
@@ -208,6 +252,9 @@ fn certificate(new: &Map, old: &Map, subresource: &str, path: &Path<'_>, errors:
     let (new, old) = (of(new), of(old));
     if new == old {
         return;
+    }
+    if let Some(detail) = certificate_mistake(&new) {
+        errors.invalid(path, "<certificate data>", detail);
     }
     if subresource != "status" {
         errors.forbidden(path, "updates may not set certificate content");

@@ -7,7 +7,7 @@ use object::{Map, Value, names};
 use super::check::{self, Errors, Report};
 use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
-use super::{claims, meta, pod, quantities};
+use super::{claims, internal, meta, pod, quantities};
 
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 256 * 1024;
@@ -46,18 +46,16 @@ const SOURCES: &[(&str, &str, &str, Check)] = &[
             check::require(map, &["endpoints", "path"], path, errors);
         },
     ),
-    ("flocker", "flocker", "flocker", |_, _, _| {}),
+    ("flocker", "flocker", "flocker", pod::flocker),
     ("nfs", "nfs", "nfs", pod::nfs),
     ("rbd", "rbd", "rbd", |map, path, errors| {
         check::require(map, &["monitors", "image"], path, errors);
     }),
-    ("quobyte", "quobyte", "quobyte", |map, path, errors| {
-        check::require(map, &["registry", "volume"], path, errors);
-    }),
+    ("quobyte", "quobyte", "quobyte", pod::quobyte),
     ("cephfs", "cephFS", "cephfs", |map, path, errors| {
         check::require(map, &["monitors"], path, errors);
     }),
-    ("iscsi", "iscsi", "iscsi", pod::iscsi),
+    ("iscsi", "iscsi", "iscsi", pod::persistent_iscsi),
     ("cinder", "cinder", "cinder", |map, path, errors| {
         check::require(map, &["volumeID"], path, errors);
         secret_reference(map, "secretRef", path, errors);
@@ -173,18 +171,23 @@ pub(crate) fn volume(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fie
     if before.has("csi") && now.has("csi") && !expands(&before) && expands(&now) {
         now.object_at("csi").remove("controllerExpandSecretRef");
     }
-    if !check::same(&now.into(), &before.into()) {
-        let detail = "spec.persistentvolumesource is immutable after creation\n";
+    if !check::same(&now.clone().into(), &before.clone().into()) {
+        let difference = internal::difference(&before, &now, "PersistentVolumeSource");
+        let detail =
+            format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.forbidden(&path.field("persistentvolumesource"), detail);
     }
     check::unchanged(spec, stored, "volumeMode", &root, &mut errors);
     if stored.has("nodeAffinity") && spec.value("nodeAffinity") != stored.value("nodeAffinity") {
         let detail = "field is immutable, except for updating from beta label to GA";
-        errors.invalid_value(
-            &root.field("nodeAffinity"),
-            spec.value("nodeAffinity"),
+        let affinity = spec.value("nodeAffinity");
+        let path = root.field("nodeAffinity");
+        errors.push(internal::invalid(
+            &path,
+            affinity,
+            "VolumeNodeAffinity",
             detail,
-        );
+        ));
     }
     let class = "volumeAttributesClassName";
     if stored.has(class) && !spec.has(class) {
@@ -332,8 +335,7 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
         check::choice_or_empty(policy, &["Delete", "Retain"], &path, &mut errors);
     }
     let modes = ["Immediate", "WaitForFirstConsumer"];
-    let mode = new.text("volumeBindingMode");
-    check::choice(mode, &modes, &root.field("volumeBindingMode"), &mut errors);
+    check::choice_of(new, "volumeBindingMode", &modes, &root, &mut errors);
     topologies(
         new.list("allowedTopologies"),
         &root.field("allowedTopologies"),

@@ -1,8 +1,10 @@
 //! Advice about objects that are valid: what is deprecated, ignored or surprising.
 //!
-//! Contract: `pkg/api/*/warnings.go` and the strategies of kube-apiserver. A write that changes
-//! nothing that is looked at here gives no advice, as a write through `/status` must not.
+//! Contract: `pkg/api/*/warnings.go` and the strategies of kube-apiserver. Templates of pods are
+//! looked at when the spec has changed, pods when they are new, the other kinds at every write but
+//! those through `/status`.
 
+mod others;
 mod pod;
 
 use object::field::{Path, quote};
@@ -11,7 +13,7 @@ use object::{Map, Value, names};
 
 use super::check;
 use super::definitions;
-use super::read::{Read, maps};
+use super::read::{Read, maps, texts};
 
 /// Advice about an object, given the stored one when it is an update.
 pub type Warnings = fn(new: &Map, old: Option<&Map>) -> Vec<String>;
@@ -31,7 +33,8 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
             template(new, old, &root.field("template"), &mut warnings);
             warnings
         },
-        ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController") => |new, old| {
+        ("", "ReplicationController") => replication_controller,
+        ("apps", "Deployment" | "ReplicaSet") => |new, old| {
             let mut warnings = Vec::new();
             surprising_name(new, old, &mut warnings);
             spec_template(new, old, &mut warnings);
@@ -53,6 +56,15 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
         ("", "Service") => service,
         ("", "ServiceAccount") => service_account,
         ("", "PersistentVolumeClaim") => claim,
+        ("", "Endpoints") => others::endpoints,
+        ("", "Node") => others::node,
+        ("", "PersistentVolume") => others::volume,
+        ("", "Secret") => others::secret,
+        ("admissionregistration.k8s.io", _) => others::static_name,
+        ("networking.k8s.io", "NetworkPolicy") => others::network_policy,
+        ("node.k8s.io", "RuntimeClass") => others::runtime_class,
+        ("storage.k8s.io", "CSIDriver") => others::csi_driver,
+        ("storage.k8s.io", "CSIStorageCapacity") => others::storage_capacity,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::definition_warnings,
         ("networking.k8s.io", "Ingress") => ingress,
         ("storage.k8s.io", "StorageClass") => storage_class,
@@ -60,36 +72,24 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
     }
 }
 
+/// Advice about a new pod; those who change pods are programs.
 fn of_pod(new: &Map, old: Option<&Map>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if old.is_some_and(|old| !changed(new, old)) {
+    if old.is_some() {
         return warnings;
     }
     let name = new.object_or_empty("metadata").text("name");
-    if old.is_none() {
-        pod::app_armor(new, &mut warnings);
-        let complaints = names::dns1123_label(name);
-        if !complaints.is_empty() {
-            warnings.push(format!(
-                "metadata.name: this is used in the Pod's hostname, which can result in \
-                 surprising behavior; a DNS label is recommended: [{}]",
-                complaints.join(" ")
-            ));
-        }
+    pod::app_armor(new, &mut warnings);
+    let complaints = names::dns1123_label(name);
+    if !complaints.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising \
+             behavior; a DNS label is recommended: [{}]",
+            complaints.join(" ")
+        ));
     }
     pod::warnings(new, None, &mut warnings);
     warnings
-}
-
-fn changed(new: &Map, old: &Map) -> bool {
-    let annotations = |object: &Map| {
-        object
-            .object_or_empty("metadata")
-            .value("annotations")
-            .clone()
-    };
-    !check::same(new.value("spec"), old.value("spec"))
-        || !check::same(&annotations(new), &annotations(old))
 }
 
 fn surprising_name(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
@@ -117,6 +117,17 @@ fn spec_template(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
     );
 }
 
+/// After a change the advice is about the template as it was.
+fn replication_controller(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    surprising_name(new, old, &mut warnings);
+    match old {
+        Some(old) => spec_template(old, Some(new), &mut warnings),
+        None => spec_template(new, None, &mut warnings),
+    }
+    warnings
+}
+
 fn template(new: &Map, old: Option<&Map>, path: &Path<'_>, warnings: &mut Vec<String>) {
     if old.is_some_and(|old| check::same(new.value("template"), old.value("template"))) {
         return;
@@ -127,9 +138,6 @@ fn template(new: &Map, old: Option<&Map>, path: &Path<'_>, warnings: &mut Vec<St
 fn stateful_set(new: &Map, old: Option<&Map>) -> Vec<String> {
     let mut warnings = Vec::new();
     spec_template(new, old, &mut warnings);
-    if old.is_some_and(|old| check::same(new.value("spec"), old.value("spec"))) {
-        return warnings;
-    }
     let root = Path::root();
     let path = root.field("spec");
     let spec = new.object_or_empty("spec");
@@ -170,11 +178,8 @@ fn cron_job(new: &Map, old: Option<&Map>) -> Vec<String> {
     warnings
 }
 
-fn service(new: &Map, old: Option<&Map>) -> Vec<String> {
+fn service(new: &Map, _: Option<&Map>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if old.is_some_and(|old| !changed(new, old)) {
-        return warnings;
-    }
     let spec = new.object_or_empty("spec");
     let annotations = new
         .object_or_empty("metadata")
@@ -185,7 +190,7 @@ fn service(new: &Map, old: Option<&Map>) -> Vec<String> {
              service.kubernetes.io/topology-mode instead"
         ));
     }
-    let headless = matches!(spec.list("clusterIPs"), [only] if only.as_str() == Some("None"));
+    let headless = spec.text("type") == "ClusterIP" && spec.text("clusterIP") == "None";
     let has_external = !spec.list("externalIPs").is_empty();
     let named = spec.text("type") == "ExternalName";
     let mut advise = |holds: bool, text: &str| {
@@ -221,7 +226,25 @@ fn service(new: &Map, old: Option<&Map>) -> Vec<String> {
         spec.text("trafficDistribution") == "PreferClose",
         "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
     );
+    service_addresses(spec, &mut warnings);
     warnings
+}
+
+fn service_addresses(spec: &Map, warnings: &mut Vec<String>) {
+    let root = Path::root();
+    let path = root.field("spec");
+    for list in ["clusterIPs", "externalIPs"] {
+        let path = path.field(list);
+        for (index, address) in texts(spec.list(list)) {
+            others::ip(address, &path.index(index), warnings);
+        }
+    }
+    let balancer = path.field("loadBalancerIP");
+    others::ip(spec.text("loadBalancerIP"), &balancer, warnings);
+    let path = path.field("loadBalancerSourceRanges");
+    for (index, network) in texts(spec.list("loadBalancerSourceRanges")) {
+        others::cidr(network, &path.index(index), warnings);
+    }
 }
 
 /// Limits on the secrets of an account are on their way out.
@@ -240,11 +263,8 @@ fn service_account(new: &Map, old: Option<&Map>) -> Vec<String> {
     )]
 }
 
-fn claim(new: &Map, old: Option<&Map>) -> Vec<String> {
+fn claim(new: &Map, _: Option<&Map>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if old.is_some_and(|old| !changed(new, old)) {
-        return warnings;
-    }
     let annotations = new
         .object_or_empty("metadata")
         .object_or_empty("annotations");

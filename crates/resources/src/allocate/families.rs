@@ -75,7 +75,7 @@ pub(super) fn fill(spec: &mut Map, old: Option<&Map>) -> Result<(), Problem> {
     let is_headless = text(spec, "clusterIP") == NONE;
     let selector = spec.get("selector").and_then(Value::as_object);
     let is_selectorless = is_headless && selector.is_none_or(Map::is_empty);
-    if text(spec, "ipFamilyPolicy").is_empty() {
+    if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
         let before = old
             .map(|old| text(old, "ipFamilyPolicy"))
             .filter(|policy| !policy.is_empty());

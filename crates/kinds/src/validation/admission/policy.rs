@@ -104,14 +104,7 @@ fn common(
     path: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let at = path.field("failurePolicy");
-    match spec.has("failurePolicy") {
-        true => {
-            let policy = spec.text("failurePolicy");
-            check::choice_or_empty(policy, FAILURE_POLICIES, &at, errors);
-        }
-        false => errors.required(&at, ""),
-    }
+    check::choice_of(spec, "failurePolicy", FAILURE_POLICIES, path, errors);
     if let Some(kind) = spec.object("paramKind") {
         parameter_kind(kind, &path.field("paramKind"), errors);
     }
@@ -196,8 +189,7 @@ fn parameter_kind(kind: &Map, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn match_resources(resources: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let policy = resources.text("matchPolicy");
-    check::choice(policy, MATCH_POLICIES, &path.field("matchPolicy"), errors);
+    check::choice_of(resources, "matchPolicy", MATCH_POLICIES, path, errors);
     for key in ["namespaceSelector", "objectSelector"] {
         match resources.object(key) {
             None => errors.required(&path.field(key), ""),

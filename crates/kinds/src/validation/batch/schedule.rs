@@ -153,7 +153,18 @@ fn number(text: &str) -> Result<u64, String> {
     ))
 }
 
-/// Checks the name of a time zone; whether it exists is for the clock that uses it.
+/// Whether a zone of this name is in the database of time zones.
+///
+/// `zones.txt` has a line for each area: its name, `.` for none, and the zones in it.
+fn is_time_zone(name: &str) -> bool {
+    let (area, zone) = name.rsplit_once('/').unwrap_or((".", name));
+    include_str!("zones.txt")
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .any(|(known, zones)| known == area && zones.split(' ').any(|it| it == zone))
+}
+
+/// Checks the time zone of a schedule.
 pub(super) fn time_zone(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     if !spec.has("timeZone") {
         return;
@@ -171,12 +182,16 @@ pub(super) fn time_zone(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
             || !part.bytes().all(allowed);
         if strange {
             errors.invalid(path, zone, format!("unknown time zone {zone}"));
+            return;
         }
     }
     if zone.eq_ignore_ascii_case("Local") {
         let detail = "timeZone must be an explicit time zone as defined in \
                       https://www.iana.org/time-zones";
         errors.invalid(path, zone, detail);
+    }
+    if zone != "Local" && !is_time_zone(zone) {
+        errors.invalid(path, zone, format!("unknown time zone {zone}"));
     }
 }
 

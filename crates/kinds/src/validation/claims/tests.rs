@@ -31,7 +31,7 @@ fn a_claim_asks_for_something() {
 
 #[test]
 fn a_claim_that_is_not_bound_does_not_change() {
-    let expected = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+    let expected = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n@@ -10,7 +10,7 @@\n   }\n  },\n  \"VolumeName\": \"\",\n- \"StorageClassName\": \"fast\",\n+ \"StorageClassName\": \"slow\",\n  \"VolumeMode\": null,\n  \"DataSource\": null,\n  \"DataSourceRef\": null,\n";
     assert_eq!(
         printed(validate(
             &claim("1Gi", "slow"),

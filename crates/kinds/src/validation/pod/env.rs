@@ -344,7 +344,7 @@ fn mount_details(
                 if !mount.flag("readOnly") {
                     errors.forbidden(&path, "may only be specified when readOnly is true");
                 }
-                if !matches!(mount.text("mountPropagation"), "" | "None") {
+                if mount.has("mountPropagation") && mount.text("mountPropagation") != "None" {
                     let detail =
                         "may only be specified when mountPropagation is None or not specified";
                     errors.forbidden(&path, detail);

@@ -1,5 +1,7 @@
 //! Security contexts of pods and containers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
@@ -51,8 +53,25 @@ const SECURITY_CONTEXT: Shape = Shape(&[
     Field::plain("appArmorProfile", "AppArmorProfile", "null").of(&SECCOMP),
 ]);
 
+/// Whether containers may be privileged; like upstream's, one decision for the whole process.
+static PRIVILEGED_ALLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Decides whether containers may be privileged, before anything is served. They may not until
+/// somebody says so.
+pub fn allow_privileged(allowed: bool) {
+    PRIVILEGED_ALLOWED.store(allowed, Ordering::Relaxed);
+}
+
+/// Whether containers may be privileged.
+pub(super) fn privileged_allowed() -> bool {
+    PRIVILEGED_ALLOWED.load(Ordering::Relaxed)
+}
+
 /// Checks the security context of a container.
 pub(super) fn container(context: &Map, host_users: bool, path: &Path<'_>, errors: &mut Errors) {
+    if context.flag("privileged") && !privileged_allowed() {
+        errors.forbidden(&path.field("privileged"), "disallowed by cluster policy");
+    }
     ids(context, &["runAsUser", "runAsGroup"], path, errors);
     if context.has("procMount") {
         let mount = context.text("procMount");
@@ -130,7 +149,7 @@ pub(super) fn pod(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         }
     };
     policy("supplementalGroupsPolicy", &["Merge", "Strict"]);
-    policy("seLinuxChangePolicy", &["MountOption", "Recursive"]);
+    policy("seLinuxChangePolicy", &["Recursive"]);
 }
 
 fn ids(context: &Map, keys: &[&str], path: &Path<'_>, errors: &mut Errors) {

@@ -393,6 +393,10 @@ fn windows_host_process(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.invalid(&path.field("hostNetwork"), false, detail);
     }
+    if !super::security::privileged_allowed() {
+        let detail = "hostProcess containers are disallowed by cluster policy";
+        errors.forbidden(path, detail);
+    }
 }
 
 fn operating_system(spec: &Map, path: &Path<'_>, errors: &mut Errors) {

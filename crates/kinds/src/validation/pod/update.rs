@@ -5,8 +5,8 @@ use object::{Map, Value, names};
 
 use super::{affinity, annotations, totals};
 use crate::validation::check::{self, Errors, Report};
-use crate::validation::meta;
 use crate::validation::read::{Read, maps};
+use crate::validation::{internal, meta};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
     `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
@@ -39,7 +39,8 @@ pub(super) fn whole(new: &Map, old: &Map, errors: &mut Errors) {
     }
     let munged = Value::Object(munged);
     if !check::same(&munged, old.value("spec")) {
-        let changed = changed_fields(munged.as_object().unwrap_or(spec), stored);
+        let munged = munged.as_object().unwrap_or(spec);
+        let changed = internal::difference(stored, munged, "PodSpec");
         let detail = format!("pod updates may not change fields other than {UPDATABLE}\n{changed}");
         errors.forbidden(&path, detail);
     }
@@ -218,18 +219,6 @@ fn only_adds(new: &Map, old: &Map) -> bool {
         let old = old.list(key);
         new.list(key).get(..old.len()) == Some(old)
     })
-}
-
-fn changed_fields(new: &Map, old: &Map) -> String {
-    let keys = new
-        .keys()
-        .chain(old.keys().filter(|key| !new.contains_key(key)));
-    let mut changed: Vec<String> = keys
-        .filter(|key| !check::same(new.value(key), old.value(key)))
-        .map(|key| format!("  spec.{key}\n"))
-        .collect();
-    changed.sort();
-    changed.concat()
 }
 
 /// Checks a change of the status.

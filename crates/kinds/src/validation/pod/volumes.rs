@@ -90,13 +90,7 @@ const SOURCES: &[Source] = &[
     Source("cephfs", "cephFS", "cephfs", |map, path, errors| {
         check::require(map, &["monitors"], path, errors);
     }),
-    Source("quobyte", "quobyte", "quobyte", |map, path, errors| {
-        if map.text("registry").is_empty() {
-            let detail = "must be a host:port pair or multiple pairs separated by commas";
-            errors.required(&path.field("registry"), detail);
-        }
-        check::require(map, &["volume"], path, errors);
-    }),
+    Source("quobyte", "quobyte", "quobyte", quobyte),
     Source("downwardAPI", "downwarAPI", "downwardAPI", downward_api),
     Source("fc", "fc", "fc", fibre_channel),
     Source("flexVolume", "flexVolume", "flexVolume", flex_volume),
@@ -335,16 +329,23 @@ pub(crate) fn nfs(source: &Map, path: &Path<'_>, errors: &mut Errors) {
 
 /// Checks an iSCSI disk.
 pub(crate) fn iscsi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let detail = "must be valid format starting with iqn, eui, or naa";
+    iscsi_source(source, detail, path, errors);
+}
+
+/// Checks the same in a volume of the cluster, which says less.
+pub(crate) fn persistent_iscsi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    iscsi_source(source, "must be valid format", path, errors);
+}
+
+fn iscsi_source(source: &Map, strange: &str, path: &Path<'_>, errors: &mut Errors) {
     check::require(source, &["targetPortal"], path, errors);
     let name = source.text("iqn");
+    let starts = |start: &str| name.starts_with(start);
     if name.is_empty() {
         errors.required(&path.field("iqn"), "");
-    } else if !["iqn", "eui", "naa"]
-        .iter()
-        .any(|start| name.starts_with(start))
-    {
-        let detail = "must be valid format starting with iqn, eui, or naa";
-        errors.invalid(&path.field("iqn"), name, detail);
+    } else if !["iqn", "eui", "naa"].into_iter().any(starts) {
+        errors.invalid(&path.field("iqn"), name, strange);
     }
     let number = source.int("lun").unwrap_or_default();
     for complaint in names::in_range(number, 0, 255) {
@@ -356,7 +357,25 @@ pub(crate) fn iscsi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn flocker(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+/// Checks a volume of Quobyte.
+pub(crate) fn quobyte(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let registry = source.text("registry");
+    let detail = "must be a host:port pair or multiple pairs separated by commas";
+    if registry.is_empty() {
+        errors.required(&path.field("registry"), detail);
+    } else if source.text("tenant").len() > 64 {
+        let detail = "must be a UUID and may not exceed a length of 64 characters";
+        errors.required(&path.field("tenant"), detail);
+    } else {
+        for _ in registry.split(',').filter(|pair| !pair.contains(':')) {
+            errors.invalid(&path.field("registry"), registry, detail);
+        }
+    }
+    check::require(source, &["volume"], path, errors);
+}
+
+/// Checks a volume of Flocker.
+pub(crate) fn flocker(source: &Map, path: &Path<'_>, errors: &mut Errors) {
     let (name, id) = (source.text("datasetName"), source.text("datasetUUID"));
     match (name.is_empty(), id.is_empty()) {
         (true, true) => {
@@ -501,6 +520,7 @@ fn csi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
 pub(crate) fn csi_driver_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.required(path, "");
+        return;
     }
     if name.len() > DRIVER_BYTES_MAX {
         errors.push(object::field::FieldError::too_long(path, DRIVER_BYTES_MAX));

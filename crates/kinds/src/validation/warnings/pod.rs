@@ -158,6 +158,17 @@ pub(super) fn warnings(pod: &Map, place: Option<&Path<'_>>, warnings: &mut Vec<S
         ));
     }
     pod_affinity(spec, &path.field("affinity"), warnings);
+    super::others::overlapping_paths(spec, warnings);
+    let servers = path.field("dnsConfig");
+    let servers = servers.field("nameservers");
+    for (index, server) in texts(spec.object_or_empty("dnsConfig").list("nameservers")) {
+        super::others::ip(server, &servers.index(index), warnings);
+    }
+    let aliases = path.field("hostAliases");
+    for (index, alias) in maps(spec.list("hostAliases")) {
+        let path = aliases.index(index);
+        super::others::ip(alias.text("ip"), &path.field("ip"), warnings);
+    }
 }
 
 /// What is said about a label of nodes that is no longer used.
@@ -215,7 +226,12 @@ fn placement(spec: &Map, path: &Path<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn node_term(term: &Map, check_values: bool, path: &Path<'_>, warnings: &mut Vec<String>) {
+pub(super) fn node_term(
+    term: &Map,
+    check_values: bool,
+    path: &Path<'_>,
+    warnings: &mut Vec<String>,
+) {
     let path = path.field("matchExpressions");
     for (index, expression) in maps(term.list("matchExpressions")) {
         let path = path.index(index);
@@ -384,6 +400,17 @@ fn ports(spec: &Map, path: &Path<'_>, warnings: &mut Vec<String>) {
             let path = path.field("ports");
             for (index, port) in maps(container.list("ports")) {
                 let place = path.index(index).to_string();
+                if !port.text("hostIP").is_empty() && port.int("hostPort").unwrap_or_default() == 0
+                {
+                    warnings.push(format!(
+                        "{place}: hostIP set without hostPort: {{Name:{} HostPort:0 \
+                         ContainerPort:{} Protocol:{} HostIP:{}}}",
+                        port.text("name"),
+                        port.int("containerPort").unwrap_or_default(),
+                        port.text("protocol"),
+                        port.text("hostIP")
+                    ));
+                }
                 for other in seen.iter().filter(|other| same_inside(other.port, port)) {
                     if let Some(relation) = relation(port, other.port) {
                         let other = &other.place;

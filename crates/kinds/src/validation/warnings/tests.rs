@@ -51,3 +51,78 @@ fn accounts_that_come_to_limit_secrets_are_told_once() {
     assert_eq!(of("", "ServiceAccount")(&account, None), [expected]);
     assert!(of("", "ServiceAccount")(&account, Some(&account)).is_empty());
 }
+
+#[test]
+fn smaller_kinds_are_told_what_is_strange() {
+    let cases = [
+        (
+            ("", "Secret"),
+            value!({"type": "kubernetes.io/tls", "data": {"tls.crt": "eA==", "tls.key": "eA=="}}),
+            vec!["tls: failed to find any PEM data in certificate input"],
+        ),
+        (("", "Secret"), value!({"type": "Opaque"}), vec![]),
+        (
+            ("", "Node"),
+            value!({"spec": {"externalID": "x"}}),
+            vec!["spec.externalID: this field is deprecated, and is unused by Kubernetes"],
+        ),
+        (
+            ("", "PersistentVolume"),
+            value!({"spec": {"persistentVolumeReclaimPolicy": "Recycle", "rbd": {}}}),
+            vec![
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. \
+                 Instead, the recommended approach is to use dynamic provisioning.",
+                "spec.rbd: deprecated in v1.28, non-functional in v1.31+",
+            ],
+        ),
+        (
+            ("networking.k8s.io", "NetworkPolicy"),
+            value!({"spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.1/8"}}]}]}}),
+            vec![
+                "spec.ingress[0].from[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in \
+                 this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)",
+            ],
+        ),
+        (
+            ("", "Endpoints"),
+            value!({"subsets": [{"addresses": [{"ip": "fd00:0::1"}, {"ip": "10.0.0.1"}]}]}),
+            vec![
+                "subsets[0].addresses[0].ip: IPv6 address \"fd00:0::1\" should be in RFC 5952 \
+                 canonical format (\"fd00::1\")",
+            ],
+        ),
+        (
+            ("storage.k8s.io", "CSIDriver"),
+            value!({"spec": {"tokenRequests": [{"audience": "a"}]}}),
+            vec![
+                "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set \
+                 to true to prevent possible logging of tokens in volume attributes",
+            ],
+        ),
+        (
+            ("node.k8s.io", "RuntimeClass"),
+            value!({"scheduling": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}}}),
+            vec![
+                "scheduling.nodeSelector: deprecated since v1.14; use \"kubernetes.io/os\" instead",
+            ],
+        ),
+    ];
+    for ((group, kind), object, expected) in cases {
+        assert_eq!(of(group, kind)(&map(object), None), expected, "{kind}");
+    }
+}
+
+#[test]
+fn files_that_lie_upon_each_other_are_told() {
+    let pod = map(value!({"metadata": {"name": "one"}, "spec": {"volumes": [
+        {"name": "a", "configMap": {"name": "c", "items": [{"path": "x"}, {"path": "x/y"}]}},
+        {"name": "b", "projected": {"sources": [{}, {"secret": {"name": "s", "items": [{"path": "t"}]}},
+            {"serviceAccountToken": {"path": "t/"}}]}},
+    ]}}));
+    let expected = [
+        "volume \"a\" (ConfigMap \"c\"): overlapping paths: \"x/y\" with \"x\"",
+        "volume \"b\" (Projected) has no sources provided",
+        "volume \"b\" (Projected): overlapping paths: \"t\" (ServiceAccountToken) with \"t\" (Secret \"s\")",
+    ];
+    assert_eq!(of("", "Pod")(&pod, None), expected);
+}
