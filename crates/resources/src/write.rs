@@ -438,11 +438,11 @@ impl Resources {
             draft.owners.keep_times(&live.owners);
         }
         let forgiven = self.shape_changed(request, live, &mut draft)?;
-        request.warnings.add(forgiven);
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));
             request.warnings.add(advice);
         }
+        request.warnings.add(forgiven);
         match seen {
             Seen::Itself => {
                 let (object, plugins) = (&draft.object, &self.admission);
