@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use object::{Map, Text, Value};
-use schema::decode::normalize;
+use schema::decode::{Blank, normalize};
 
 use crate::{set::FieldFilter, typed::Typing};
 
@@ -114,6 +114,6 @@ impl<'a> Versioned<'a> {
 /// What a typed kind prints for an object in which nothing is set.
 pub fn empty_object(typing: Typing<'_>) -> Value {
     let mut object = Value::Object(Map::new());
-    normalize(typing.types, typing.root, &mut object);
+    normalize(typing.types, typing.root, &mut object, Blank::AsStored);
     object
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use object::field::FieldError;
 use object::{Map, Text, Value};
-use schema::decode::{TypeError, Unknown};
+use schema::decode::{Blank, TypeError, Unknown};
 use schema::{TypeId, Types};
 
 use crate::custom::Custom;
@@ -296,7 +296,7 @@ impl Kind {
             unreachable!("a kind is a struct")
         };
         self.apply_defaults(&mut object);
-        Ok((self.print(object), unknown))
+        Ok((self.print_as(object, Blank::AsGiven), unknown))
     }
 
     /// Gives an object that was stored in this version, perhaps under an older schema, the form
@@ -396,11 +396,15 @@ impl Kind {
 
     /// An object in the form in which the kind prints it, with what is printed even when empty.
     pub fn print(&self, object: Map) -> Map {
+        self.print_as(object, Blank::AsStored)
+    }
+
+    fn print_as(&self, object: Map, blank: Blank) -> Map {
         if self.is_custom() {
             return object;
         }
         let mut value = Value::Object(object);
-        schema::decode::normalize(&self.types, self.root, &mut value);
+        schema::decode::normalize(&self.types, self.root, &mut value, blank);
         match value {
             Value::Object(object) => object,
             _ => Map::new(),

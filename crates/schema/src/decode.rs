@@ -67,57 +67,76 @@ pub fn decode(
     Ok((value, reader.reports))
 }
 
-/// Applies only the printing rules to a value that was decoded and changed since.
-pub fn normalize(types: &Types, root: TypeId, value: &mut Value) {
-    print_back(types, root, value, 0);
+/// What becomes of a list or map without entries in a field that is always printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blank {
+    /// It stays, as it does while a request is worked on.
+    AsGiven,
+    /// It prints as its type does, as it does once it is stored.
+    AsStored,
 }
 
-/// What lies deeper than [`DECODE_DEPTH_MAX`] was never decoded and is left as it is.
-fn print_back(types: &Types, ty: TypeId, value: &mut Value, depth: usize) {
-    if depth > DECODE_DEPTH_MAX {
-        return;
-    }
-    let (id, ty) = (ty, types.get(ty));
-    if is_free(ty.form) {
-        if let Some(either) = types.schema_or(id) {
-            print_schema_or(types, either, value, depth);
+/// Applies only the printing rules to a value that was decoded and changed since.
+pub fn normalize(types: &Types, root: TypeId, value: &mut Value, blank: Blank) {
+    let printer = Printer { types, blank };
+    printer.value(root, value, 0);
+}
+
+/// Applies the printing rules.
+#[derive(Clone, Copy)]
+struct Printer<'t> {
+    types: &'t Types,
+    blank: Blank,
+}
+
+impl Printer<'_> {
+    /// What lies deeper than [`DECODE_DEPTH_MAX`] was never decoded and is left as it is.
+    fn value(self, id: TypeId, value: &mut Value, depth: usize) {
+        if depth > DECODE_DEPTH_MAX {
+            return;
         }
-        return;
-    }
-    match (value, &ty.map, &ty.list) {
-        (Value::Object(map), Some(shape), _) => print_map(types, shape, map, depth),
-        (Value::Array(items), _, Some(list)) => {
-            for item in items {
-                match item {
-                    Value::Null => *item = zero(types, list.element),
-                    item => print_back(types, list.element, item, depth + 1),
+        let ty = self.types.get(id);
+        if is_free(ty.form) {
+            if let Some(either) = self.types.schema_or(id) {
+                self.schema_or(either, value, depth);
+            }
+            return;
+        }
+        match (value, &ty.map, &ty.list) {
+            (Value::Object(map), Some(shape), _) => self.map(shape, map, depth),
+            (Value::Array(items), _, Some(list)) => {
+                for item in items {
+                    match item {
+                        Value::Null => *item = zero(self.types, list.element),
+                        item => self.value(list.element, item, depth + 1),
+                    }
                 }
             }
+            _ => {}
         }
-        _ => {}
     }
-}
 
-fn print_map(types: &Types, shape: &MapType, map: &mut Map, depth: usize) {
-    let Ok(()) = each_entry(types, shape, map, |entry, _, value| {
-        match entry {
-            Entry::Declared(field) => print_back(types, field.ty, value, depth + 1),
-            Entry::Keyed(element) => print_back(types, element, value, depth + 1),
-            Entry::Unknown => {}
-        }
-        Ok::<bool, Infallible>(true)
-    });
-}
-
-fn print_schema_or(types: &Types, either: SchemaOr, value: &mut Value, depth: usize) {
-    match value {
-        Value::Object(_) => print_back(types, either.schema, value, depth + 1),
-        Value::Array(items) if either.other == InsteadOfSchema::Schemas => {
-            for item in items {
-                print_back(types, either.schema, item, depth + 1);
+    fn map(self, shape: &MapType, map: &mut Map, depth: usize) {
+        let Ok(()) = each_entry(self.types, shape, map, self.blank, |entry, _, value| {
+            match entry {
+                Entry::Declared(field) => self.value(field.ty, value, depth + 1),
+                Entry::Keyed(element) => self.value(element, value, depth + 1),
+                Entry::Unknown => {}
             }
+            Ok::<bool, Infallible>(true)
+        });
+    }
+
+    fn schema_or(self, either: SchemaOr, value: &mut Value, depth: usize) {
+        match value {
+            Value::Object(_) => self.value(either.schema, value, depth + 1),
+            Value::Array(items) if either.other == InsteadOfSchema::Schemas => {
+                for item in items {
+                    self.value(either.schema, item, depth + 1);
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 
@@ -135,6 +154,7 @@ fn each_entry<'t, E>(
     types: &'t Types,
     shape: &'t MapType,
     map: &mut Map,
+    blank: Blank,
     mut visit: impl FnMut(Entry<'t>, &str, &mut Value) -> Result<bool, E>,
 ) -> Result<(), E> {
     let fields = &shape.fields;
@@ -155,7 +175,7 @@ fn each_entry<'t, E>(
             next += 1;
         }
         let result = match (declared, shape.element) {
-            (Some(field), _) => visit_declared(types, field, key, value, &mut visit),
+            (Some(field), _) => visit_declared((types, blank), field, key, value, &mut visit),
             (None, Some(element)) if is_null(value) => {
                 *value = zero(types, element);
                 Ok(true)
@@ -185,7 +205,7 @@ fn each_entry<'t, E>(
 }
 
 fn visit_declared<'t, E>(
-    types: &Types,
+    (types, blank): (&Types, Blank),
     field: &'t Field,
     key: &str,
     value: &mut Value,
@@ -194,16 +214,23 @@ fn visit_declared<'t, E>(
     if !is_null(value) {
         visit(Entry::Declared(field), key, value)?;
     }
-    Ok(print_declared(types, field, value))
+    Ok(print_declared(types, field, blank, value))
 }
 
 /// Whether a field is printed; what it shows if it holds nothing is set.
-pub(crate) fn print_declared(types: &Types, field: &Field, value: &mut Value) -> bool {
+pub(crate) fn print_declared(
+    types: &Types,
+    field: &Field,
+    blank: Blank,
+    value: &mut Value,
+) -> bool {
     match field.empty {
         Empty::Keep => !is_null(value),
         Empty::Drop => !is_empty(value),
         Empty::Print => {
-            if is_null(value) || is_empty_collection(types.get(field.ty), value) {
+            let is_blank =
+                blank == Blank::AsStored && is_empty_collection(types.get(field.ty), value);
+            if is_null(value) || is_blank {
                 *value = zero_field(types, field.ty);
             }
             true
@@ -345,21 +372,27 @@ impl<'t> Reader<'t> {
         depth: usize,
     ) -> Result<(), TypeError> {
         let types = self.types;
-        each_entry(types, shape, map, |entry, key, value| match entry {
-            Entry::Declared(field) => self
-                .value(field.ty, value, &path.field(key), depth + 1)
-                .map(|()| true),
-            Entry::Keyed(element) => self
-                .value(element, value, &path.key(key), depth + 1)
-                .map(|()| true),
-            Entry::Unknown => {
-                if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
-                    let at = path.field(key).to_string();
-                    self.reports.push(format!("unknown field {}", quote(&at)));
+        each_entry(
+            types,
+            shape,
+            map,
+            Blank::AsGiven,
+            |entry, key, value| match entry {
+                Entry::Declared(field) => self
+                    .value(field.ty, value, &path.field(key), depth + 1)
+                    .map(|()| true),
+                Entry::Keyed(element) => self
+                    .value(element, value, &path.key(key), depth + 1)
+                    .map(|()| true),
+                Entry::Unknown => {
+                    if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
+                        let at = path.field(key).to_string();
+                        self.reports.push(format!("unknown field {}", quote(&at)));
+                    }
+                    Ok(false)
                 }
-                Ok(false)
-            }
-        })
+            },
+        )
     }
 
     fn list(

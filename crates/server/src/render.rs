@@ -211,7 +211,12 @@ pub(crate) fn list(
                 let revision = Some(record.revision);
                 write_partial(call, kind, &stored, revision, version, &mut text)?;
             }
-            text.extend_from_slice(b"]}");
+            if listed.records.is_empty() {
+                text.pop();
+                text.extend_from_slice(b"null}");
+            } else {
+                text.extend_from_slice(b"]}");
+            }
             text
         }
         Shape::Metadata(_) => {

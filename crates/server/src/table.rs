@@ -96,6 +96,7 @@ pub(crate) fn of_records<'a>(
     let direct =
         resources.is_stored_form(kind) && !kind.is_custom() && kind.rules.carriers.is_empty();
     let headers = Headers::new(kind, version);
+    let is_blank = records.len() == 0 && has_plain_columns(kind);
     let mut text = Vec::with_capacity(256 + records.len() * 768);
     open_rows(kind, meta, style, &mut text);
     for (place, (record, revision)) in records.enumerate() {
@@ -108,11 +109,42 @@ pub(crate) fn of_records<'a>(
             written.map_err(|_| render::damaged(kind))?;
         } else {
             let object = render::served(call, kind, &stored, revision)?;
-            json::write(&row(kind, &object, style), &mut text);
+            let cells = stored_cells(call, kind, &stored, style.now);
+            json::write(&row(kind, &object, style, cells), &mut text);
         }
     }
-    text.extend_from_slice(b"]}");
+    if is_blank {
+        text.pop();
+        text.extend_from_slice(b"null}");
+    } else {
+        text.extend_from_slice(b"]}");
+    }
     Ok(text)
+}
+
+/// Whether upstream prints the kind with what every object has; an empty table then has no rows
+/// rather than none.
+fn has_plain_columns(kind: &Kind) -> bool {
+    let names = kind.columns().iter().map(|column| column.name.as_str());
+    !kind.is_custom() && names.eq(["Name", "Created At"])
+}
+
+/// The cells of an object whose version cannot hold all that is stored of it, if it is one.
+fn stored_cells(
+    call: &Call,
+    kind: &Arc<Kind>,
+    stored: &Stored<'_>,
+    now: i64,
+) -> Option<Vec<Value>> {
+    let resources = &call.state.resources;
+    if kind.is_custom() || resources.is_stored_form(kind) || kind.rules.carriers.is_empty() {
+        return None;
+    }
+    let catalogue = resources.catalogue();
+    let mut forms = catalogue.forms(&kind.collection);
+    let whole = forms.find(|form| form.version == form.storage_version)?;
+    let tree = stored.tree(None).ok()?;
+    Some(kinds::cells(whole, &tree, now))
 }
 
 /// How the objects of rows begin.
@@ -170,7 +202,7 @@ pub(crate) fn write_rows(
         if place > 0 {
             out.push(b',');
         }
-        json::write(&row(kind, object, style), out);
+        json::write(&row(kind, object, style, None), out);
     }
     out.extend_from_slice(b"]}");
 }
@@ -202,14 +234,15 @@ fn columns(kind: &Kind) -> Value {
     Value::Array(columns.collect())
 }
 
-fn row(kind: &Kind, object: &Map, style: Style) -> Value {
+fn row(kind: &Kind, object: &Map, style: Style, cells: Option<Vec<Value>>) -> Value {
     let shown = match style.include {
         Include::Nothing => Value::Null,
         Include::Metadata => partial(kind, object.clone(), style.version).into(),
         Include::Object => object.clone().into(),
     };
     let mut row = Map::with_capacity(2);
-    row.insert("cells", Value::Array(kinds::cells(kind, object, style.now)));
+    let cells = cells.unwrap_or_else(|| kinds::cells(kind, object, style.now));
+    row.insert("cells", Value::Array(cells));
     let conditions = kinds::row_conditions(kind, object);
     if !conditions.is_empty() {
         row.insert("conditions", Value::Array(conditions));

@@ -23,7 +23,7 @@ pub(crate) const CARRIERS: [&str; 6] = [
 ];
 
 /// Turns a `v1` autoscaler into a `v2` one.
-pub(crate) fn to_v2(autoscaler: &mut Map) {
+pub(super) fn to_v2(autoscaler: &mut Map) {
     let carried = |key: &str| {
         let text = text_at(autoscaler, &["metadata", "annotations", key]);
         json::parse(text.as_bytes()).ok()
@@ -66,7 +66,7 @@ pub(crate) fn to_v2(autoscaler: &mut Map) {
 }
 
 /// Turns a `v2` autoscaler into a `v1` one.
-pub(crate) fn to_v1(autoscaler: &mut Map) {
+pub(super) fn to_v1(autoscaler: &mut Map) {
     drop_carriers(autoscaler);
     let mut carried: Vec<(&str, String)> = Vec::new();
 

@@ -3,7 +3,6 @@
 use object::{Map, Value, json, value};
 
 use super::fill::{fill, is_unset, list, object, text_at};
-use crate::convert;
 
 /// The CPU utilization in percent that an autoscaler without metrics aims at.
 pub(crate) const CPU_UTILIZATION_PERCENT: i64 = 80;
@@ -28,11 +27,6 @@ pub(crate) fn autoscaler_v1(autoscaler: &mut Map) {
             "targetCPUUtilizationPercentage",
             CPU_UTILIZATION_PERCENT,
         );
-    }
-    let status = object(autoscaler, "status");
-    if status.is_some_and(|status| !is_unset(status, "currentCPUUtilizationPercentage")) {
-        convert::autoscaling::to_v2(autoscaler);
-        convert::autoscaling::to_v1(autoscaler);
     }
 }
 

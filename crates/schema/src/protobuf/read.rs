@@ -13,7 +13,7 @@ use super::DecodeError;
 use super::message::{Content, Layout, Message, Messages, Shape};
 use super::scalar::{self, wrong_wire_type};
 use super::wire::{BYTES, FIXED64, Fields, Key, VARINT};
-use crate::decode::{DECODE_DEPTH_MAX, print_declared, printed_when_absent, zero};
+use crate::decode::{Blank, DECODE_DEPTH_MAX, print_declared, printed_when_absent, zero};
 use crate::{Field, InsteadOfSchema, MapType, TypeId, Types};
 
 /// Reads a message of the type `root` and gives back what that type prints, without `apiVersion`
@@ -113,7 +113,7 @@ impl<'t, 'b> Reader<'t, 'b> {
             let (_, place) = entries.last_mut().expect("one was pushed just above");
             self.field(pieces, depth, place)
                 .map_err(|wrong| wrong.at(&field.name))?;
-            if !print_declared(self.types, field, place) {
+            if !print_declared(self.types, field, Blank::AsStored, place) {
                 entries.pop();
             }
         }

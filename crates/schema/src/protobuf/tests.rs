@@ -4,7 +4,7 @@ use object::{Value, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::decode::normalize;
+use crate::decode::{Blank, normalize};
 use crate::{
     Empty, Field, Form, InsteadOfSchema, ListTopology, ListType, MapType, Patch, Scalar, SchemaOr,
     Type, TypeId, Types,
@@ -440,7 +440,7 @@ proptest! {
         if let Ok(object) = read(&bytes) {
             let (types, root) = schema();
             let mut printed = object.clone();
-            normalize(&types, root, &mut printed);
+            normalize(&types, root, &mut printed, Blank::AsStored);
             prop_assert_eq!(&printed, &object);
             prop_assert_eq!(read(&written(&object)), Ok(object));
         }
