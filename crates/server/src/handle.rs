@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use auth::{Attributes, Credentials, Peer, Refusal, User};
@@ -36,6 +36,9 @@ const SPACED_TOKEN: &str = "299 - \"the provided Authorization header contains e
                             the bearer token, and is ignored\"";
 /// A request that is not a watch is given up after this long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Who asks, until that is found out.
+static NOBODY: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()));
 
 /// What the verbs know of a request.
 pub(crate) struct Call {
@@ -150,7 +153,7 @@ async fn answer_to(
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
     let mut call = Call {
         state: Arc::clone(state),
-        user: Arc::new(User::anonymous()),
+        user: Arc::clone(&NOBODY),
         method: parts.method,
         uri: parts.uri,
         headers: parts.headers,

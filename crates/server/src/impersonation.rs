@@ -6,6 +6,8 @@ use object::Text;
 
 use crate::request::percent_decode;
 
+/// What all of these headers begin with.
+const ALL: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
 
 /// Whom a request asks to act as; `None` if it does not. An empty user name counts as none.
@@ -13,6 +15,9 @@ const EXTRA: &str = "impersonate-extra-";
 /// # Errors
 /// Groups, an id or extra values are asked for without a name.
 pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, NoName> {
+    if !headers.keys().any(|name| name.as_str().starts_with(ALL)) {
+        return Ok(None);
+    }
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut wanted = Wanted {
         name: first("impersonate-user"),

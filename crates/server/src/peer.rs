@@ -18,6 +18,10 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 
 use crate::request::percent_decode;
 
+/// The headers of proxies that nobody told to use others.
+const STANDARD_HEADERS: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
+const STANDARD_EXTRA: &str = "x-remote-extra-";
+
 /// Whose client certificates count.
 pub struct ClientCertificates {
     provider: Arc<CryptoProvider>,
@@ -143,40 +147,27 @@ impl ClientCertificates {
     pub(crate) fn clear(&self, headers: &mut HeaderMap) {
         headers.remove(hyper::header::AUTHORIZATION);
         let own = self.proxy.as_ref().map(|(proxy, _)| proxy);
-        let standard = FrontProxy::standard();
-        let has = |proxy: &FrontProxy, name: &str| {
-            let named = [
-                &proxy.user_headers,
-                &proxy.uid_headers,
-                &proxy.group_headers,
-            ];
-            let mut named = named.into_iter().flatten();
-            named.any(|header| header.eq_ignore_ascii_case(name))
-                || proxy
-                    .extra_prefixes
-                    .iter()
-                    .any(|prefix| strip_prefix(name, prefix).is_some())
+        let is_secret = |name: &str| {
+            STANDARD_HEADERS.contains(&name)
+                || name.starts_with(STANDARD_EXTRA)
+                || own.is_some_and(|own| own.reads(name))
         };
-        let names: Vec<_> = headers.keys().cloned().collect();
-        for name in names {
-            if has(&standard, name.as_str()) || own.is_some_and(|own| has(own, name.as_str())) {
-                headers.remove(name);
-            }
+        let found = headers.keys().filter(|name| is_secret(name.as_str()));
+        let found: Vec<_> = found.cloned().collect();
+        for name in found {
+            headers.remove(name);
         }
     }
 }
 
 impl FrontProxy {
-    /// The headers that proxies send unless told otherwise.
-    fn standard() -> FrontProxy {
-        let one = |name: &str| vec![name.to_owned()];
-        FrontProxy {
-            names: Vec::new(),
-            user_headers: one("x-remote-user"),
-            uid_headers: one("x-remote-uid"),
-            group_headers: one("x-remote-group"),
-            extra_prefixes: one("x-remote-extra-"),
-        }
+    /// Whether a header says something about the user.
+    fn reads(&self, name: &str) -> bool {
+        let named = [&self.user_headers, &self.uid_headers, &self.group_headers];
+        let mut named = named.into_iter().flatten();
+        let mut prefixes = self.extra_prefixes.iter();
+        named.any(|header| header.eq_ignore_ascii_case(name))
+            || prefixes.any(|prefix| strip_prefix(name, prefix).is_some())
     }
 
     fn user(&self, headers: &HeaderMap) -> Option<User> {
@@ -298,9 +289,13 @@ mod tests {
 
     #[test]
     fn whom_a_proxy_names() {
+        let all = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
         let proxy = FrontProxy {
-            user_headers: vec!["X-First".to_owned(), "X-Remote-User".to_owned()],
-            ..FrontProxy::standard()
+            names: Vec::new(),
+            user_headers: all(&["X-First", "X-Remote-User"]),
+            uid_headers: all(&["X-Remote-Uid"]),
+            group_headers: all(&["X-Remote-Group"]),
+            extra_prefixes: all(&["X-Remote-Extra-"]),
         };
         let headers = headers(&[
             ("X-First", ""),

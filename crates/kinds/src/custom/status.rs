@@ -74,8 +74,8 @@ fn has_bad_bundle(definition: &Map) -> bool {
 /// judge costs as much as to validate.
 fn violations(definition: &Map) -> Option<String> {
     let spec = definition.object_or_empty("spec");
-    let is_old = spec.flag("preserveUnknownFields")
-        || has_condition(definition, "NonStructuralSchema");
+    let is_old =
+        spec.flag("preserveUnknownFields") || has_condition(definition, "NonStructuralSchema");
     if !is_old {
         return None;
     }
