@@ -10,6 +10,7 @@ mod repeat;
 use crate::charge;
 use crate::plan::{Base, Call, MapItem, Node, Object};
 use crate::value::{Entries, Key, Map, Text, Value};
+use crate::work::Work;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -66,6 +67,7 @@ pub(crate) struct Meter {
     cost: u64,
     limit: u64,
     patterns: HashMap<String, regex::Regex>,
+    pub(crate) work: Work,
 }
 
 /// How many patterns that are no constants one evaluation may compile. Compiling is not charged.
@@ -81,6 +83,7 @@ impl Meter {
             cost: 0,
             limit,
             patterns: HashMap::new(),
+            work: Work::default(),
         }
     }
 
@@ -93,6 +96,14 @@ impl Meter {
         match self.cost > self.limit {
             true => Err(Fault::OverLimit),
             false => Ok(()),
+        }
+    }
+
+    /// Whether two values are equal; what cannot be compared is not.
+    pub(crate) fn same(&self, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Fault> {
+        match crate::value::equal_within(a, b, &self.work) {
+            Err(Fault::OverLimit) => Err(Fault::OverLimit),
+            outcome => Ok(outcome.unwrap_or(false)),
         }
     }
 
@@ -234,8 +245,9 @@ impl<'p, 'v> Context<'p, 'v> {
         let cost = charge::equality(left.as_ref().ok(), right.as_ref().ok(), wanted);
         self.meter.charge(cost)?;
         let (left, right) = (left?, right?);
-        match crate::value::equal(&left, &right) {
+        match crate::value::equal_within(&left, &right, &self.meter.work) {
             Ok(same) => Ok(Value::Bool(same == wanted)),
+            Err(Fault::OverLimit) => Err(Fault::OverLimit),
             // What cannot be compared is not equal.
             Err(_) if !wanted => Ok(Value::Bool(true)),
             Err(fault) => Err(fault),
@@ -281,7 +293,12 @@ impl<'p, 'v> Context<'p, 'v> {
                     *slot = std::mem::replace(outcome, Ok(Value::Null))?;
                 }
                 let given = &arguments[..outcomes.len()];
+                let effort: u64 = given.iter().map(|it| call.effort.with(it)).sum();
+                self.meter.work.spend(effort)?;
                 let result = self.run(call, given);
+                if let Ok(made) = &result {
+                    self.meter.work.spend(call.effort.with(made))?;
+                }
                 let charged: [Option<&Value<'v>>; 4] = arguments.each_ref().map(Some);
                 let charged = &charged[..outcomes.len()];
                 if result == Err(Fault::OverLimit) {
@@ -299,7 +316,7 @@ impl<'p, 'v> Context<'p, 'v> {
 
     fn run(&mut self, call: &'p Call, arguments: &[Value<'v>]) -> Outcome<'v> {
         if let Some(pattern) = &call.pattern {
-            return crate::library::regex::run(call.function, pattern, arguments);
+            return crate::library::regex::run(call.function, pattern, arguments, &self.meter.work);
         }
         for native in &call.natives {
             match native(arguments, &mut self.meter) {

@@ -26,6 +26,7 @@ mod token;
 mod types;
 mod validate;
 mod value;
+mod work;
 
 pub use authorize::{
     Authorize, Authorizer, Decision, Question, ResourceCheck, ResourceSubject, ServiceAccount,

@@ -12,6 +12,7 @@ use crate::function::{self, Native};
 use crate::pattern;
 use crate::types::Type;
 use crate::value::{Key, Value};
+use crate::work::Effort;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ pub(crate) struct Call {
     pub(crate) natives: Vec<Native>,
     pub(crate) arguments: Vec<Node>,
     pub(crate) charge: Charge,
+    pub(crate) effort: Effort,
     /// The second argument, compiled, if it is a pattern that does not change.
     pub(crate) pattern: Option<Regex>,
     /// Runs even if an argument failed.
@@ -538,6 +540,7 @@ fn plan_call(
         natives,
         arguments,
         charge: Charge::of(name, overload),
+        effort: Effort::of(name),
         pattern,
         takes_failures: name == "@not_strictly_false",
     }));

@@ -12,7 +12,7 @@ mod map;
 mod print;
 mod time;
 
-pub(crate) use compare::{equal, order};
+pub(crate) use compare::{equal, equal_within, order};
 pub(crate) use convert::{to_bool, to_bytes, to_double, to_duration, to_int, to_string};
 pub(crate) use convert::{to_timestamp, to_uint};
 pub(crate) use list::ITEMS_MAX;

@@ -162,6 +162,39 @@ fn what_would_take_forever_is_stopped() {
     );
 }
 
+/// Comparing large objects, or reading a long number, costs one unit of what is charged.
+#[test]
+fn what_costs_little_and_takes_long_is_stopped() {
+    let words: Vec<object::Value> = (0..20_000)
+        .map(|it| format!("w{it}").as_str().into())
+        .collect();
+    let entries = (0..20_000).map(|it| (format!("k{it}"), object::Value::Int(it)));
+    let mut map = object::Map::new();
+    entries.for_each(|(key, item)| _ = map.insert(key, item));
+    let text = "1".repeat(1_000_000);
+    let data = value!({"text": text, "words": words, "map": map});
+    let environment = Environment::new().with_variable("object", Type::Dyn);
+    let run = |text: &str| {
+        let program = environment.compile(text).expect("an expression");
+        let bindings = Bindings::new().bind("object", Value::from_json(&data));
+        program.evaluate(&bindings, &mut Budget::new(1_000_000, 10_000_000))
+    };
+    for body in [
+        "object == object",
+        "object.map.exists(k, true)",
+        "[object.words, object.words].flatten().size() > 0",
+        "object.text.find('') == ''",
+        "'%s'.format([object.words]) != ''",
+    ] {
+        let stopped = run(&format!("lists.range(90000).all(x, {body})"));
+        assert!(
+            matches!(stopped, Err(Error::CallLimit)),
+            "{body}: {stopped:?}"
+        );
+        assert_eq!(run(body).map(|it| it.as_bool()), Ok(Some(true)), "{body}");
+    }
+}
+
 #[test]
 fn the_deepest_expressions_fit_a_small_stack() {
     let nested = [

@@ -9,6 +9,9 @@ use crate::plan::{Body, Loop, Node};
 use crate::value::{Entries, Key, Map, Value};
 use std::sync::Arc;
 
+/// What gathering one key of a map takes, in nanoseconds.
+const KEY: u64 = 20;
+
 /// What is under way in a loop: a result, or the first error.
 type Running<T> = Result<T, Fault>;
 
@@ -40,6 +43,7 @@ impl<'p, 'v> Context<'p, 'v> {
                 }
             }
             (Value::Map(map), two) => {
+                self.meter.work.spend(KEY * map.len().unwrap_or(0))?;
                 for key in map.keys() {
                     let value = two.then(|| map.find(&key).map(|it| it.unwrap_or(Value::Null)));
                     if !visit(self, Ok(key), value)? {

@@ -4,7 +4,7 @@
 
 use crate::evaluate::{Fault, Meter};
 use crate::function::Declaration;
-use crate::value::{ITEMS_MAX, List, Value, equal, order};
+use crate::value::{ITEMS_MAX, List, Value, order};
 use std::cmp::Ordering;
 
 type Outcome<'v> = Result<Value<'v>, Fault>;
@@ -93,12 +93,12 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     Declaration {
         name: "indexOf",
         overloads: &[("list_a_index_of_int", "list(A).(A) -> int")],
-        native: |arguments, _| index_of(arguments, false),
+        native: |arguments, meter| index_of(arguments, meter, false),
     },
     Declaration {
         name: "lastIndexOf",
         overloads: &[("list_a_last_index_of_int", "list(A).(A) -> int")],
-        native: |arguments, _| index_of(arguments, true),
+        native: |arguments, meter| index_of(arguments, meter, true),
     },
     Declaration {
         name: "slice",
@@ -249,13 +249,13 @@ fn extreme<'v>(arguments: &[Value<'v>], worse: Ordering, empty: &'static str) ->
     Ok(best)
 }
 
-fn index_of<'v>(arguments: &[Value<'v>], last: bool) -> Outcome<'v> {
+fn index_of<'v>(arguments: &[Value<'v>], meter: &Meter, last: bool) -> Outcome<'v> {
     let [Value::List(list), wanted] = arguments else {
         return Err(Fault::no_overload());
     };
     let mut found = -1;
     for (index, item) in list.iter().enumerate() {
-        if equal(&item?, wanted).unwrap_or(false) {
+        if meter.same(&item?, wanted)? {
             found = index as i64;
             if !last {
                 break;
@@ -357,7 +357,10 @@ fn distinct<'v>(arguments: &[Value<'v>], meter: &mut Meter) -> Outcome<'v> {
     meter.allow(count.saturating_mul(count))?;
     let mut seen: Vec<Value<'v>> = Vec::new();
     for item in items {
-        let known = seen.iter().any(|it| equal(it, &item).unwrap_or(false));
+        let mut known = false;
+        for other in &seen {
+            known = known || meter.same(other, &item)?;
+        }
         if !known {
             seen.push(item);
         }

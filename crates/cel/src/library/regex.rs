@@ -5,6 +5,7 @@
 use crate::evaluate::{Fault, Meter};
 use crate::function::Declaration;
 use crate::value::{Text, Value};
+use crate::work::Work;
 use regex::Regex;
 
 type Outcome<'v> = Result<Value<'v>, Fault>;
@@ -41,17 +42,25 @@ fn dynamic<'v>(function: &'static str, arguments: &[Value<'v>], meter: &mut Mete
         return Err(Fault::no_overload());
     };
     let pattern = match (meter.pattern(pattern), function) {
-        (Ok(pattern), _) => pattern,
+        (Ok(pattern), _) => pattern.clone(),
         (Err(Fault::Message(message)), "find" | "findAll") => {
             return Err(Fault::from(format!("Illegal regex: {message}")));
         }
         (Err(fault), _) => return Err(fault),
     };
-    run(function, pattern, arguments)
+    run(function, &pattern, arguments, &meter.work)
 }
 
+/// What one match of a pattern takes, in nanoseconds.
+const MATCH: u64 = 100;
+
 /// Runs one of the functions with a compiled pattern.
-pub(crate) fn run<'v>(function: &str, pattern: &Regex, arguments: &[Value<'v>]) -> Outcome<'v> {
+pub(crate) fn run<'v>(
+    function: &str,
+    pattern: &Regex,
+    arguments: &[Value<'v>],
+    work: &Work,
+) -> Outcome<'v> {
     let [Value::String(text), _, rest @ ..] = arguments else {
         return Err(Fault::no_overload());
     };
@@ -68,8 +77,11 @@ pub(crate) fn run<'v>(function: &str, pattern: &Regex, arguments: &[Value<'v>]) 
                 _ => return Err(Fault::no_overload()),
             };
             let found = pattern.find_iter(text).take(most);
-            let parts = found.map(|it| part(text, it.start(), it.end()));
-            Ok(Value::list(parts.collect()))
+            let parts = found.map(|it| {
+                work.spend(MATCH)?;
+                Ok(part(text, it.start(), it.end()))
+            });
+            Ok(Value::list(parts.collect::<Result<_, Fault>>()?))
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::evaluate::{Fault, Meter};
 use crate::function::Declaration;
-use crate::value::{List, Value, equal};
+use crate::value::{List, Value};
 
 type Outcome<'v> = Result<Value<'v>, Fault>;
 
@@ -14,7 +14,7 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
         overloads: &[("list_sets_contains_list", "(list(T), list(T)) -> bool")],
         native: |arguments, meter| {
             let (a, b) = lists(arguments, meter)?;
-            Ok(Value::Bool(includes(a, b)?))
+            Ok(Value::Bool(includes(a, b, meter)?))
         },
     },
     Declaration {
@@ -22,7 +22,9 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
         overloads: &[("list_sets_equivalent_list", "(list(T), list(T)) -> bool")],
         native: |arguments, meter| {
             let (a, b) = lists(arguments, meter)?;
-            Ok(Value::Bool(includes(a, b)? && includes(b, a)?))
+            Ok(Value::Bool(
+                includes(a, b, meter)? && includes(b, a, meter)?,
+            ))
         },
     },
     Declaration {
@@ -45,18 +47,18 @@ fn lists<'a, 'v>(
     }
 }
 
-fn has<'v>(list: &List<'v>, wanted: &Value<'v>) -> Result<bool, Fault> {
+fn has<'v>(list: &List<'v>, wanted: &Value<'v>, meter: &Meter) -> Result<bool, Fault> {
     for item in list.iter() {
-        if equal(&item?, wanted).unwrap_or(false) {
+        if meter.same(&item?, wanted)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn includes<'v>(list: &List<'v>, wanted: &List<'v>) -> Result<bool, Fault> {
+fn includes<'v>(list: &List<'v>, wanted: &List<'v>, meter: &Meter) -> Result<bool, Fault> {
     for item in wanted.iter() {
-        if !has(list, &item?)? {
+        if !has(list, &item?, meter)? {
             return Ok(false);
         }
     }
@@ -66,7 +68,7 @@ fn includes<'v>(list: &List<'v>, wanted: &List<'v>) -> Result<bool, Fault> {
 fn intersects<'v>(arguments: &[Value<'v>], meter: &mut Meter) -> Outcome<'v> {
     let (a, b) = lists(arguments, meter)?;
     for item in a.iter() {
-        if has(b, &item?)? {
+        if has(b, &item?, meter)? {
             return Ok(Value::Bool(true));
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::evaluate::{Fault, Meter};
 use crate::function::Declaration;
-use crate::value::{self, Value, equal, order};
+use crate::value::{self, Value, order};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -476,11 +476,11 @@ fn greater_equals<'v>(arguments: &[Value<'v>], _: &mut Meter) -> Outcome<'v> {
     compared(arguments, Ordering::is_ge)
 }
 
-fn contained<'v>(arguments: &[Value<'v>], _: &mut Meter) -> Outcome<'v> {
+fn contained<'v>(arguments: &[Value<'v>], meter: &mut Meter) -> Outcome<'v> {
     match arguments {
         [wanted, Value::List(list)] => {
             for item in list.iter() {
-                if equal(&item?, wanted).unwrap_or(false) {
+                if meter.same(&item?, wanted)? {
                     return Ok(Value::Bool(true));
                 }
             }

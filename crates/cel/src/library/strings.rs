@@ -254,7 +254,10 @@ fn replace<'v>(arguments: &[Value<'v>], meter: &mut Meter) -> Outcome<'v> {
     Ok(Value::owned_text(text.replacen(&**old, new, count)))
 }
 
-fn split<'v>(arguments: &[Value<'v>], _: &mut Meter) -> Outcome<'v> {
+/// What making one part of a text takes, in nanoseconds.
+const PART: u64 = 60;
+
+fn split<'v>(arguments: &[Value<'v>], meter: &mut Meter) -> Outcome<'v> {
     let (text, separator, count) = match arguments {
         [Value::String(text), Value::String(separator)] => (text, separator, -1),
         [
@@ -270,21 +273,17 @@ fn split<'v>(arguments: &[Value<'v>], _: &mut Meter) -> Outcome<'v> {
     let most = usize::try_from(count).unwrap_or(usize::MAX);
     let mut parts = Vec::new();
     let mut from = 0;
-    while parts.len() + 1 < most {
-        let found = match separator.is_empty() {
-            // Every character is a part of its own.
-            true => {
-                let mut characters = text[from..].chars();
-                let length = characters.next().map_or(0, char::len_utf8);
-                (characters.next().is_some()).then_some((from + length, 0))
-            }
-            false => text[from..]
-                .find(&**separator)
-                .map(|at| (from + at, separator.len())),
-        };
-        let Some((end, skipped)) = found else {
+    // Every character is a part of its own if nothing separates them.
+    let characters = text.char_indices().skip(1).map(|(at, _)| (at, 0));
+    let characters = characters.take_while(|_| separator.is_empty());
+    let separators = text.match_indices(&**separator);
+    let separators = separators.map(|(at, found)| (at, found.len()));
+    let separators = separators.take_while(|_| !separator.is_empty());
+    for (end, skipped) in characters.chain(separators) {
+        if parts.len() + 1 >= most {
             break;
-        };
+        }
+        meter.work.spend(PART)?;
         parts.push(part(text, from, end));
         from = end + skipped;
     }
