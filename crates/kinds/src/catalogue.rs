@@ -159,8 +159,18 @@ impl Catalogue {
         self.definitions.by_full_name(name)
     }
 
+    /// What upstream calls the struct of a published definition, such as `v1.PodSpec`.
+    fn struct_name(&self, id: TypeId) -> Option<String> {
+        let ids = self.definitions.ids.iter();
+        let ((package, short), _) = ids.into_iter().find(|(_, known)| **known == id)?;
+        let (_, full) = self.definitions.packages[*package];
+        let package = full.rsplit('.').next().unwrap_or_default();
+        Some(format!("{package}.{short}"))
+    }
+
     fn decode() -> Catalogue {
-        let (types, definitions) = build::build(text::DEFINITIONS);
+        let (mut types, definitions) = build::build(text::DEFINITIONS);
+        types.set_names(|id| Catalogue::builtin().struct_name(id));
         let types = Arc::new(types);
         let mut groups = Vec::new();
         let mut kinds: Vec<Kind> = Vec::new();

@@ -358,14 +358,15 @@ impl<'t> Reader<'t> {
         }
         match (value, &ty.map, &ty.list) {
             (Value::Null, _, _) => Ok(()),
-            (Value::Object(map), Some(shape), _) => self.map(shape, map, path, depth),
+            (Value::Object(map), Some(shape), _) => self.map(id, shape, map, path, depth),
             (Value::Array(items), _, Some(list)) => self.list(list.element, items, path, depth),
-            (value, _, _) => scalar::read(self.types, ty, value, path),
+            (value, _, _) => scalar::read(self.types, id, value, path),
         }
     }
 
     fn map(
         &mut self,
+        id: TypeId,
         shape: &'t MapType,
         map: &mut Map,
         path: &Place<'_>,
@@ -380,6 +381,7 @@ impl<'t> Reader<'t> {
             |entry, key, value| match entry {
                 Entry::Declared(field) => self
                     .value(field.ty, value, &path.field(key), depth + 1)
+                    .map_err(|wrong| wrong.declared_by(types, id))
                     .map(|()| true),
                 Entry::Keyed(element) => self
                     .value(element, value, &path.key(key), depth + 1)

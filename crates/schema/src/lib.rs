@@ -8,6 +8,6 @@ pub mod structural;
 mod types;
 
 pub use types::{
-    Empty, Field, Form, InsteadOfSchema, ListTopology, ListType, MapType, Patch, Scalar, SchemaOr,
-    Type, TypeId, Types,
+    Empty, Field, Form, InsteadOfSchema, ListTopology, ListType, MapType, Namer, Patch, Scalar,
+    SchemaOr, Type, TypeId, Types,
 };

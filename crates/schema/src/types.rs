@@ -23,7 +23,11 @@ pub struct Types {
     schema_or: Vec<(TypeId, SchemaOr)>,
     /// Worked out when the first message is read or written.
     messages: OnceLock<Messages>,
+    names: Option<Namer>,
 }
+
+/// Finds out what upstream calls a struct, such as `v1.PodSpec`.
+pub type Namer = fn(TypeId) -> Option<String>;
 
 /// A place that holds a JSON schema or something simpler instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +219,16 @@ impl Types {
     /// Whether there is no type.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
+    }
+
+    /// Gives the structs the names that messages call them by.
+    pub fn set_names(&mut self, names: Namer) {
+        self.names = Some(names);
+    }
+
+    /// What upstream calls the struct at `id`, if it has a name.
+    pub fn name_of(&self, id: TypeId) -> Option<String> {
+        self.names.and_then(|name| name(id))
     }
 
     /// Notes that the value at `id`, whose form is any JSON, is a schema or something simpler.

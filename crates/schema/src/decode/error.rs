@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{TypeId, Types};
+
 /// Why a body cannot be read as a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeError {
@@ -32,9 +34,22 @@ pub enum TypeError {
 }
 
 impl TypeError {
+    /// Names the struct that declares the field, if it has a name; the innermost one counts.
+    pub(super) fn declared_by(mut self, types: &Types, id: TypeId) -> TypeError {
+        if let TypeError::Mismatch { owner, .. } = &mut self
+            && owner.is_empty()
+            && let Some(name) = types.name_of(id)
+        {
+            *owner = name.rsplit('.').next().unwrap_or_default().to_owned();
+        }
+        self
+    }
+
     /// Names the struct that declares the field, as far as the kind gives it away.
     pub(super) fn within(mut self, kind: &str) -> TypeError {
-        if let TypeError::Mismatch { owner, fields, .. } = &mut self {
+        if let TypeError::Mismatch { owner, fields, .. } = &mut self
+            && owner.is_empty()
+        {
             let above = fields.len().checked_sub(1).map(|last| &fields[..last]);
             *owner = match above.unwrap_or_default() {
                 [] => kind.to_owned(),

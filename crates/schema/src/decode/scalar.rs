@@ -5,24 +5,25 @@ use object::time::{MicroTime, Time, go_duration_parse, go_duration_print};
 use object::{Value, json};
 
 use super::{Place, TypeError, base64};
-use crate::{Form, MapType, Scalar, Type, Types};
+use crate::{Form, MapType, Scalar, TypeId, Types};
 
 /// Reads a value that is no map where a map is wanted and no list where a list is wanted.
 pub(super) fn read(
     types: &Types,
-    ty: &Type,
+    id: TypeId,
     value: &mut Value,
     place: &Place<'_>,
 ) -> Result<(), TypeError> {
+    let ty = types.get(id);
     match ty.form {
-        Form::Int32 => read_integer(ty, types, value, place, i32::MIN.into(), i32::MAX.into()),
-        Form::Int64 => read_integer(ty, types, value, place, i64::MIN, i64::MAX),
+        Form::Int32 => read_integer(id, types, value, place, i32::MIN.into(), i32::MAX.into()),
+        Form::Int64 => read_integer(id, types, value, place, i64::MIN, i64::MAX),
         Form::Double => read_double(value, place),
         Form::Bytes => read_bytes(value, place),
         Form::Time | Form::MicroTime => read_time(ty.form, value, place),
         Form::Duration => read_duration(value, place),
         Form::Quantity => read_quantity(value, place),
-        Form::IntOrString => read_int_or_string(value),
+        Form::IntOrString => read_int_or_string(value, place),
         Form::RawExtension | Form::AnyJson | Form::FieldsV1 => read_free(ty.form, value),
         Form::Plain => match (ty.scalar, &*value) {
             (Some(Scalar::String), Value::String(_))
@@ -32,7 +33,7 @@ pub(super) fn read(
                 Some(Scalar::Untyped),
                 Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_),
             ) => Ok(()),
-            _ => Err(mismatch(value, place, go_type(types, ty))),
+            _ => Err(mismatch(value, place, go_type(types, id))),
         },
     }
 }
@@ -64,7 +65,7 @@ pub(super) fn read_strings(items: &mut [Value]) -> Result<(), TypeError> {
 }
 
 fn read_integer(
-    ty: &Type,
+    id: TypeId,
     types: &Types,
     value: &Value,
     place: &Place<'_>,
@@ -74,9 +75,9 @@ fn read_integer(
     match value {
         Value::Int(number) if (min..=max).contains(number) => Ok(()),
         Value::Int(_) | Value::Float(_) => {
-            Err(mismatch_text(number_text(value), place, go_type(types, ty)))
+            Err(mismatch_text(number_text(value), place, go_type(types, id)))
         }
-        _ => Err(mismatch(value, place, go_type(types, ty))),
+        _ => Err(mismatch(value, place, go_type(types, id))),
     }
 }
 
@@ -127,23 +128,19 @@ fn read_bytes(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
     }
 }
 
-fn read_int_or_string(value: &Value) -> Result<(), TypeError> {
+fn read_int_or_string(value: &Value, place: &Place<'_>) -> Result<(), TypeError> {
+    let wanted = || "int32".to_owned();
     match value {
         Value::String(_) => Ok(()),
         Value::Int(number) if i32::try_from(*number).is_ok() => Ok(()),
-        Value::Int(_) | Value::Float(_) => Err(TypeError::Mismatch {
-            found: number_text(value),
-            owner: String::new(),
-            fields: Vec::new(),
-            wanted: "int32".to_owned(),
-        }),
-        _ => Err(mismatch_inside(value, "int32")),
+        Value::Int(_) | Value::Float(_) => Err(mismatch_text(number_text(value), place, wanted())),
+        _ => Err(mismatch(value, place, wanted())),
     }
 }
 
 /// Times are printed in UTC, to the second or the microsecond; the zero time is `null`.
 fn read_time(form: Form, value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
-    let text = string_inside(value)?;
+    let text = string_inside(value, place)?;
     let printed = match form {
         Form::MicroTime => {
             MicroTime::parse(text).map(|time| (!time.is_zero()).then(|| time.to_string()))
@@ -160,7 +157,7 @@ fn read_time(form: Form, value: &mut Value, place: &Place<'_>) -> Result<(), Typ
 }
 
 fn read_duration(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
-    match go_duration_parse(string_inside(value)?) {
+    match go_duration_parse(string_inside(value, place)?) {
         Ok(nanoseconds) => {
             *value = go_duration_print(nanoseconds).into();
             Ok(())
@@ -180,10 +177,10 @@ fn read_quantity(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> 
 }
 
 /// The text of a value that reads itself from a string.
-fn string_inside(value: &Value) -> Result<&str, TypeError> {
+fn string_inside<'v>(value: &'v Value, place: &Place<'_>) -> Result<&'v str, TypeError> {
     value
         .as_str()
-        .ok_or_else(|| mismatch_inside(value, "string"))
+        .ok_or_else(|| mismatch(value, place, "string".to_owned()))
 }
 
 fn malformed(place: &Place<'_>, message: String) -> TypeError {
@@ -236,10 +233,11 @@ fn json_text(value: &Value) -> String {
 }
 
 /// The Go type that upstream would name, as far as the type graph knows it.
-fn go_type(types: &Types, ty: &Type) -> String {
+fn go_type(types: &Types, id: TypeId) -> String {
     const NESTING_SHOWN_MAX: usize = 8;
     let mut name = String::new();
-    let mut ty = ty;
+    let mut id = id;
+    let mut ty = types.get(id);
     for _ in 0..NESTING_SHOWN_MAX {
         if let (
             Form::Plain,
@@ -250,13 +248,19 @@ fn go_type(types: &Types, ty: &Type) -> String {
         ) = (ty.form, &ty.map)
         {
             name.push_str("map[string]");
-            ty = types.get(*element);
+            id = *element;
+            ty = types.get(id);
         } else if let (Form::Plain, None, Some(list)) = (ty.form, &ty.map, &ty.list) {
             name.push_str("[]");
-            ty = types.get(list.element);
+            id = list.element;
+            ty = types.get(id);
         } else {
             break;
         }
+    }
+    if let (Form::Plain, Some(known)) = (ty.form, types.name_of(id)) {
+        name.push_str(&known);
+        return name;
     }
     name.push_str(match (ty.form, ty.scalar) {
         (Form::Int32, _) => "int32",

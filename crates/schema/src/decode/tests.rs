@@ -371,11 +371,11 @@ fn wrong_types_name_the_field_and_both_types() {
         ),
         (
             value!({"spec": {"sub": {"since": 5}}}),
-            "json: cannot unmarshal number into Go value of type string",
+            "json: cannot unmarshal number into Go struct field spec.sub.since of type string",
         ),
         (
             value!({"spec": {"sub": {"port": true}}}),
-            "json: cannot unmarshal bool into Go value of type int32",
+            "json: cannot unmarshal bool into Go struct field spec.sub.port of type int32",
         ),
         (
             value!({"spec": {"data": {"a": "%"}}}),
