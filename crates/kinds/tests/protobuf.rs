@@ -5,7 +5,7 @@ mod wire;
 
 use object::{Map, Value, json};
 use proptest::prelude::*;
-use schema::decode::{Unknown, decode as decode_json, normalize};
+use schema::decode::{Blank, Unknown, decode as decode_json, normalize};
 use schema::protobuf::{decode, encode};
 use schema::{Form, TypeId, Types};
 use windlass_kinds::{Catalogue, Kind};
@@ -90,7 +90,7 @@ proptest! {
             bytes.clear();
             encode(&kind.types, kind.root, &read, &mut bytes);
             let mut printed = read.clone();
-            normalize(&kind.types, kind.root, &mut printed);
+            normalize(&kind.types, kind.root, &mut printed, Blank::AsStored);
             prop_assert_eq!(&printed, &read);
             prop_assert_eq!(decode(&kind.types, kind.root, &bytes), Ok(read));
         }

@@ -258,6 +258,10 @@ fn go_type(types: &Types, id: TypeId) -> String {
             break;
         }
     }
+    // Every such map has this name.
+    if name == "map[string]" && ty.form == Form::Quantity {
+        return "v1.ResourceList".to_owned();
+    }
     if let (Form::Plain, Some(known)) = (ty.form, types.name_of(id)) {
         name.push_str(&known);
         return name;
