@@ -151,18 +151,10 @@ impl Server {
 }
 
 async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, state: Arc<State>) {
-    // Small answers must not wait for more.
-    let _ = socket.set_nodelay(true);
     // Each part of a connection's life has memory of its own, which is given back at its end: most
     // connections are watches, which wait for most of theirs.
-    let accepting = Box::pin(timeout(
-        HANDSHAKE_TIMEOUT,
-        tls.accept(Unstalled::new(socket)),
-    ));
-    let stream = match accepting.await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "handshake failed"),
-        Err(_) => return debug!("handshake took too long"),
+    let Some(stream) = Box::pin(accept(socket, tls)).await else {
+        return;
     };
     let peer = peer(&stream, &state.certificates);
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -229,6 +221,17 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
     if let Err(error) = result {
         debug!(%error, "connection ended");
     }
+}
+
+async fn accept(socket: TcpStream, tls: TlsAcceptor) -> Option<TlsStream<Unstalled<TcpStream>>> {
+    // Small answers must not wait for more.
+    let _ = socket.set_nodelay(true);
+    match timeout(HANDSHAKE_TIMEOUT, tls.accept(Unstalled::new(socket))).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => debug!(%error, "handshake failed"),
+        Err(_) => debug!("handshake took too long"),
+    }
+    None
 }
 
 /// Marks the answer to somebody who did not prove who they are.

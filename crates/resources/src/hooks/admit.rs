@@ -188,8 +188,8 @@ impl Resources {
         Box::pin(self.admit_whole(&set, &mut matter)).await
     }
 
-    /// Lets policies and webhooks change what shows a part of an object, such as its scale, or acts on
-    /// one, such as a request for a token.
+    /// Lets policies and webhooks change what shows a part of an object, such as its scale, or
+    /// acts on one, such as a request for a token.
     pub(crate) async fn admit_view(
         &self,
         request: &Request<'_>,

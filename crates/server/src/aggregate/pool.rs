@@ -36,8 +36,8 @@ impl<B> Pool<B> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         kept.retain(|it| {
-            let is_idle = it.sender.is_ready();
-            !it.sender.is_closed() && !(is_idle && now.duration_since(it.since) > IDLE_MAX)
+            let is_old = it.sender.is_ready() && now.duration_since(it.since) > IDLE_MAX;
+            !it.sender.is_closed() && !is_old
         });
         let at = kept
             .iter()

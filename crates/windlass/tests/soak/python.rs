@@ -40,7 +40,6 @@ impl Python {
         let output = self.0.wait_with_output().unwrap();
         assert!(output.status.success(), "the Python client failed");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        println!("the Python client listed {} times", told["relists"]);
         let objects = told["objects"].as_object().unwrap().iter();
         objects
             .map(|(name, seen)| {
