@@ -228,11 +228,11 @@ impl Kind {
         &self.columns
     }
 
-    /// Whether a path with this namespace (empty for none) and name can mean its objects: the one
-    /// of a cluster-scoped kind has no namespace, and objects are named in theirs.
-    pub fn reaches(&self, namespace: &str, name: &str) -> bool {
+    /// Whether a path with this namespace (empty for none) can mean its objects: the one of a
+    /// cluster-scoped kind has no namespace, and across all of them objects are only read.
+    pub fn reaches(&self, namespace: &str, verb: &str) -> bool {
         match self.namespaced {
-            true => !namespace.is_empty() || name.is_empty(),
+            true => !namespace.is_empty() || matches!(verb, "list" | "watch"),
             false => namespace.is_empty(),
         }
     }

@@ -46,8 +46,9 @@ impl Resources {
                 created: false,
             });
         }
-        let configuration = Configuration::read(&body.bytes)?;
-        configuration.check(request)?;
+        let configuration = Configuration::read(&body.bytes)
+            .and_then(|configuration| configuration.check(request).map(|()| configuration));
+        let configuration = self.before_mistakes(request, configuration).await?;
         loop {
             let live = self.live(request).await?;
             if live.is_none() && !request.subresource.is_empty() {
@@ -94,6 +95,19 @@ impl Resources {
                 Attempt::Stale => {}
             }
         }
+    }
+
+    /// What was read of a configuration; that a part is applied of nothing is told first.
+    pub(crate) async fn before_mistakes<T>(
+        &self,
+        request: &Request<'_>,
+        read: Result<T, Error>,
+    ) -> Result<T, Error> {
+        let part = !request.subresource.is_empty();
+        if part && read.is_err() && self.live(request).await?.is_none() {
+            return Err(Error::NotFound(subject(request.kind, request.name)));
+        }
+        read
     }
 
     /// Remembers an apply that changed nothing and had nothing to say.

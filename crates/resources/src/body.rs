@@ -59,6 +59,11 @@ pub(crate) fn read(
         ))
     };
     let (value, strange) = parse(body, &kind.kind, kind.root).map_err(unreadable)?;
+    // Nothing at all is an object of which everything is left out.
+    let value = match value {
+        Value::Null => Value::Object(Map::new()),
+        value => value,
+    };
     let Value::Object(mut object) = value else {
         let found = json_type(&value);
         let text = format!(
@@ -78,6 +83,14 @@ pub(crate) fn read(
         // These are sorted, and come after what the reader of the document noticed.
         unknown.splice(0..0, strange);
     } else {
+        // What is not known is not looked at, so that it stands twice goes unnoticed.
+        let is_known = |twice: &String| match twice.strip_prefix("duplicate ") {
+            Some(field) => !unknown
+                .iter()
+                .any(|it| it.strip_prefix("unknown ") == Some(field)),
+            None => true,
+        };
+        let strange: Vec<String> = strange.into_iter().filter(is_known).collect();
         unknown.extend(strange);
         if body.media == Media::Json && unknown.len() > 1 {
             unknown = decode::in_document_order(&body.bytes, unknown);
@@ -85,9 +98,8 @@ pub(crate) fn read(
     }
     if validation == FieldValidation::Strict && !unknown.is_empty() {
         let mut detail = format!("strict decoding error: {}", unknown.join(", "));
-        if body.media == Media::Yaml && unknown.iter().all(|text| text.starts_with("line ")) {
-            let lines: String = unknown.iter().map(|line| format!("\n  {line}")).collect();
-            detail = format!("strict decoding error: yaml: unmarshal errors:{lines}");
+        if body.media == Media::Yaml && unknown.iter().any(|text| text.starts_with("line ")) {
+            detail = format!("strict decoding error: {}", in_yaml(&unknown));
         }
         return Err(refused(detail));
     }
@@ -198,6 +210,8 @@ struct Stranger<'a> {
     api_version: &'a str,
     /// The kind, if there is one of that name.
     known: Option<&'a Kind>,
+    /// The version of a type that is no kind of its own, such as a list.
+    other: Option<&'a str>,
 }
 
 impl<'a> Stranger<'a> {
@@ -217,27 +231,78 @@ impl<'a> Stranger<'a> {
             return None;
         }
         let (group, version) = found.1.split_once('/').unwrap_or(("", found.1));
+        // Definitions and API services are read by servers of their own, which know nothing else.
+        let is_read_here = scheme(&kind.group) == scheme(group);
         let known = catalogue
             .by_kind(group, version, found.0)
+            .filter(|_| is_read_here)
             .map(|known| &**known);
         Some(Stranger {
             kind: found.0,
             api_version: found.1,
             known,
+            other: other_type(catalogue, group, version, found.0).filter(|_| is_read_here),
         })
     }
 
     /// Why it cannot be read as `kind`.
     fn reason(&self, kind: &Kind) -> String {
-        match self.known {
-            Some(known) => unknown_conversion(known, kind),
+        let version = self
+            .known
+            .map(|known| known.version.as_str())
+            .or(self.other);
+        match version {
+            Some(version) => unknown_conversion(version, self.kind, kind),
             None => format!(
-                "no kind \"{}\" is registered for version \"{}\" in scheme \
-                 \"pkg/api/legacyscheme/scheme.go:30\"",
-                self.kind, self.api_version
+                "no kind \"{}\" is registered for version \"{}\" in scheme \"{}\"",
+                self.kind,
+                self.api_version,
+                scheme(&kind.group)
             ),
         }
     }
+}
+
+/// Where upstream keeps the types that the server of a group reads.
+fn scheme(group: &str) -> &'static str {
+    match group {
+        "apiextensions.k8s.io" => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55",
+        "apiregistration.k8s.io" => "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
+        _ => "pkg/api/legacyscheme/scheme.go:30",
+    }
+}
+
+/// The version of a type that can be named in bodies though nothing of it is ever stored.
+fn other_type<'a>(
+    catalogue: &Catalogue,
+    group: &str,
+    version: &'a str,
+    kind: &str,
+) -> Option<&'a str> {
+    let mut served = catalogue
+        .kinds()
+        .iter()
+        .filter(|known| known.group == group && known.version == version && !known.is_custom());
+    match kind {
+        "DeleteOptions" | "ListOptions" | "GetOptions" | "CreateOptions" | "UpdateOptions"
+        | "PatchOptions" => served.next().map(|_| "v1"),
+        "List" | "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => {
+            (group.is_empty() && version == "v1").then_some("v1")
+        }
+        _ => served
+            .find(|known| known.list_kind == kind)
+            .map(|_| version),
+    }
+}
+
+/// Mistakes of a YAML document: those of its text are told as one.
+fn in_yaml(mistakes: &[String]) -> String {
+    let (lines, others): (Vec<&String>, Vec<&String>) =
+        mistakes.iter().partition(|text| text.starts_with("line "));
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    let mut all = vec![format!("yaml: unmarshal errors:{lines}")];
+    all.extend(others.into_iter().cloned());
+    all.join(", ")
 }
 
 /// Checks that what a body says it is can be read at all; custom objects must say it.
@@ -253,6 +318,12 @@ fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
                 ));
             }
         }
+    }
+    if !kind.is_custom()
+        && let Some(version) = object.get("apiVersion").and_then(Value::as_str)
+        && version.matches('/').count() > 1
+    {
+        return Err(format!("unexpected GroupVersion string: {version}"));
     }
     let missing = |key| object.get(key).and_then(Value::as_str).unwrap_or_default() == "";
     if kind.is_custom() && missing("kind") {
@@ -347,15 +418,21 @@ fn cannot_be_handled(found: &str, version: &str, kind: &Kind, detail: &str) -> E
 }
 
 /// Why one kind cannot be read as another.
-fn unknown_conversion(from: &Kind, to: &Kind) -> String {
-    let package = match to.group.split('.').next() {
-        None | Some("") => "core",
-        Some(first) => first,
-    };
+fn unknown_conversion(version: &str, kind: &str, to: &Kind) -> String {
     format!(
-        "converting ({}.{}) to ({package}.{}): unknown conversion",
-        from.version, from.kind, to.kind
+        "converting ({version}.{kind}) to ({}.{}): unknown conversion",
+        package(&to.group),
+        to.kind
     )
+}
+
+/// What upstream calls the types of a group, which some messages show.
+pub fn package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        _ => group.split('.').next().unwrap_or_default(),
+    }
 }
 
 fn summary(bytes: &[u8]) -> String {
@@ -382,7 +459,7 @@ fn summary(bytes: &[u8]) -> String {
 }
 
 /// What Go's decoder calls a value.
-pub(crate) fn json_type(value: &Value) -> &'static str {
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -409,6 +409,9 @@ fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Res
         subject: kind_subject(kind, name),
         detail,
     };
+    if kind.group.is_empty() && kind.resource == "namespaces" {
+        return check_namespace_preconditions(kind, options, live);
+    }
     if let Some(wanted) = options.uid.as_deref()
         && wanted != uid
     {
@@ -425,6 +428,32 @@ fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Res
             "the ResourceVersion in the precondition ({wanted}) does not match the \
              ResourceVersion in record ({version}). The object might have been modified"
         )));
+    }
+    Ok(())
+}
+
+/// Namespaces are deleted by a road of their own, which words this differently.
+fn check_namespace_preconditions(
+    kind: &Kind,
+    options: &DeleteOptions,
+    live: &Live,
+) -> Result<(), Error> {
+    let version = live.record.revision.to_string();
+    for (field, wanted, found) in [
+        ("UID", &options.uid, meta_text(live.map(), "uid")),
+        ("ResourceVersion", &options.resource_version, &version),
+    ] {
+        if let Some(wanted) = wanted.as_deref()
+            && wanted != found
+        {
+            return Err(Error::Conflict {
+                subject: subject(kind, meta_text(live.map(), "name")),
+                detail: format!(
+                    "Precondition failed: {field} in precondition: {wanted}, {field} in object \
+                     meta: {found}"
+                ),
+            });
+        }
     }
     Ok(())
 }

@@ -142,6 +142,8 @@ pub enum Error {
         asked: u64,
         /// The newest one.
         current: u64,
+        /// When to ask again, if it may come; zero for whoever asked for nothing else.
+        retry_after_seconds: u32,
     },
     /// The verb does not exist for this resource.
     #[error("the server does not allow this method on the requested resource")]
@@ -172,6 +174,7 @@ impl Error {
             store::Error::Future { asked, current } => Error::TooLargeVersion {
                 asked: asked.0,
                 current: current.0,
+                retry_after_seconds: 0,
             },
             store::Error::TooLarge { limit, .. } => Error::TooLarge(format!("limit is {limit}")),
             error @ store::Error::NoSpace { .. } => Error::NoSpace(format!(

@@ -51,12 +51,10 @@ impl PatchType {
 
     /// Reads a patch of this type.
     pub(crate) fn read(self, bytes: &[u8]) -> Result<Patch, Error> {
-        let undecodable =
-            |detail: String| Error::BadRequest(format!("error decoding patch: {detail}"));
-        // An empty body changes nothing.
-        if bytes.is_empty() && self != PatchType::Json {
-            return Ok(Patch::new(Content::Merge(Map::new()), bytes, Vec::new()));
-        }
+        let undecodable = |detail: String| match self {
+            PatchType::Strategic => Error::BadRequest(detail),
+            _ => Error::BadRequest(format!("error decoding patch: {detail}")),
+        };
         let (value, twice) =
             json::parse_strict(bytes).map_err(|error| undecodable(error.to_string()))?;
         let mut strange: Vec<String> = twice
@@ -154,15 +152,18 @@ impl Patch {
             let text = format!("json: cannot unmarshal {found} into a {}", kind.kind);
             return Err(refused(text));
         };
-        if kind.is_custom() {
-            body::check_custom_type(kind, &object)?;
-        } else {
-            body::check_patched_type(catalogue, kind, &object).map_err(refused)?;
+        match &self.content {
+            // Of a custom object only its status is taken, whatever else it says.
+            _ if kind.is_custom() && request.subresource == "status" => {}
+            _ if kind.is_custom() => body::check_custom_type(kind, &object)?,
+            // Its types are those of the object, whatever it says that they are.
+            Content::Strategic(_) => {}
+            _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
         let managed_fields = body::take_managed_fields(kind, &mut object).map_err(refused)?;
         let (object, mut unknown) = body::into_kind(kind, object, validation)
             .map_err(|error| refused(error.to_string()))?;
-        unknown.extend(self.strange.iter().cloned());
+        unknown.splice(0..0, self.strange.iter().cloned());
         match validation {
             FieldValidation::Strict if !unknown.is_empty() => {
                 let detail = format!("strict decoding error: {}", unknown.join(", "));
@@ -205,10 +206,7 @@ fn refused(shown: &str, detail: String) -> Error {
 
 fn patch_error(error: PatchError) -> Error {
     match error {
-        PatchError::Undecodable(text) if text.starts_with("error decoding patch: ") => {
-            Error::BadRequest(text)
-        }
-        PatchError::Undecodable(text) => Error::BadRequest(format!("error decoding patch: {text}")),
+        PatchError::Undecodable(text) => Error::BadRequest(text),
         PatchError::BadFormat(text) => Error::BadRequest(text.to_owned()),
         error @ PatchError::TooManyOperations { .. } => Error::TooLarge(error.to_string()),
         PatchError::NotApplicable(_) => Error::Unprocessable,

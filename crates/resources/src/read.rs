@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 use kinds::Kind;
-use object::field::{FieldError, Path};
+use object::field;
 use object::fields::Comparison;
 use object::{Value, json, value};
 use store::{Page, Range, Record, Revision};
 
 use crate::error::{Error, Subject};
-use crate::options::{ListOptions, Selection, VersionMatch, refuse};
+use crate::options::{ListOptions, Selection, VersionMatch};
 use crate::record::Stored;
 use crate::{Resources, subject};
 
@@ -79,11 +81,14 @@ impl Resources {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<Listed, Error> {
-        check_list_options(options)?;
         let prefix = namespace_prefix(kind, namespace);
         let (state, start) = match &options.continue_token {
             Some(token) => {
                 let token = ContinueToken::read(token)?;
+                if options.version.is_some_and(|version| version.0 != 0) {
+                    let text = "specifying resource version is not allowed when using continue";
+                    return Err(Error::BadRequest(text.to_owned()));
+                }
                 let state = if token.revision < 0 {
                     State::Newest
                 } else {
@@ -93,8 +98,16 @@ impl Resources {
             }
             None => (self.state_of(options).await?, None),
         };
-        // Any version will do: then the whole list is given, as caches want it.
-        let limit = if options.version == Some(Revision(0)) {
+        // Any version will do: then the whole list is given, as caches want it. A single object
+        // has no pages either.
+        let single = options
+            .selection
+            .fields
+            .requires_exact("metadata.name")
+            .is_some()
+            && start.is_none()
+            && !(kind.namespaced && namespace.is_empty());
+        let limit = if single || options.version == Some(Revision(0)) {
             0
         } else {
             options.limit
@@ -132,17 +145,16 @@ impl Resources {
         if version.0 == 0 {
             return Ok(State::Any);
         }
-        self.wait_for(version).await?;
         let exact = match options.version_match {
             Some(VersionMatch::Exact) => true,
             Some(VersionMatch::NotOlderThan) => false,
             None => options.limit > 0,
         };
-        Ok(if exact {
-            State::At(version)
-        } else {
-            State::Newest
-        })
+        if exact {
+            return Ok(State::At(version));
+        }
+        self.wait_for(version).await?;
+        Ok(State::Newest)
     }
 
     /// Waits a moment for a version that another replica or a slow disk may still bring.
@@ -154,6 +166,7 @@ impl Resources {
                 return Err(Error::TooLargeVersion {
                     asked: version.0,
                     current,
+                    retry_after_seconds: 1,
                 });
             }
             tokio::time::sleep(FUTURE_POLL).await;
@@ -272,34 +285,6 @@ impl<'a> Query<'a> {
     }
 }
 
-fn check_list_options(options: &ListOptions) -> Result<(), Error> {
-    let root = Path::root();
-    let field = root.field("resourceVersionMatch");
-    let mut errors = Vec::new();
-    if options.version_match.is_some() {
-        if options.version.is_none() {
-            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            errors.push(FieldError::forbidden(&field, detail));
-        }
-        if options.continue_token.is_some() {
-            let detail = "resourceVersionMatch is forbidden when continue is provided";
-            errors.push(FieldError::forbidden(&field, detail));
-        }
-        if options.version_match == Some(VersionMatch::Exact)
-            && options.version == Some(Revision(0))
-        {
-            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            errors.push(FieldError::forbidden(&field, detail));
-        }
-    }
-    refuse("ListOptions", errors)?;
-    if options.continue_token.is_some() && options.version.is_some_and(|version| version.0 != 0) {
-        let text = "specifying resource version is not allowed when using continue";
-        return Err(Error::BadRequest(text.to_owned()));
-    }
-    Ok(())
-}
-
 /// Where a list goes on: the next possible name after the last one returned.
 struct ContinueToken {
     /// The list's revision; negative: go on in the newest state.
@@ -332,10 +317,15 @@ impl ContinueToken {
                 "invalid continue token: continue key is not valid{detail}"
             ))
         };
-        let bytes = URL_SAFE_NO_PAD
+        let bytes = LENIENT
             .decode(text)
-            .map_err(|error| refuse(&format!(": {}", base64_error(&error))))?;
-        let token = json::parse(&bytes).map_err(|error| refuse(&format!(": {error}")))?;
+            .map_err(|error| refuse(&format!(": {}", base64_error(text, &error))))?;
+        let token = json::parse(&bytes).map_err(|error| {
+            refuse(&match strange_start(&bytes) {
+                Some(byte) => format!(": invalid character {byte} looking for beginning of value"),
+                None => format!(": {error}"),
+            })
+        })?;
         let version = token.str_at(&["v"]).unwrap_or_default();
         if version != "meta.k8s.io/v1" {
             let text = format!(": server does not recognize this encoded version {version}");
@@ -352,7 +342,8 @@ impl ContinueToken {
             return Err(refuse(": encoded start key empty (version meta.k8s.io/v1)"));
         }
         // A start such as `../secrets` must not lead out of the list's own prefix.
-        let clean = start
+        let relative = start.strip_prefix('/').unwrap_or(start);
+        let clean = relative
             .split('/')
             .all(|part| !matches!(part, "" | "." | ".."));
         if !clean {
@@ -360,19 +351,45 @@ impl ContinueToken {
         }
         Ok(ContinueToken {
             revision,
-            start: start.to_owned(),
+            start: relative.to_owned(),
         })
     }
 }
 
+/// Takes what Go's decoder takes: bits beyond the last byte may be anything.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The first byte of what is no JSON at all, as Go shows it: as the character of that number.
+fn strange_start(bytes: &[u8]) -> Option<String> {
+    let first = *bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    if matches!(
+        first,
+        b'{' | b'[' | b'"' | b'-' | b't' | b'f' | b'n' | b'0'..=b'9'
+    ) {
+        return None;
+    }
+    Some(match char::from(first) {
+        '\'' => "'\\''".to_owned(),
+        other if field::is_printable(other) => format!("'{other}'"),
+        other if first < 0x80 => format!("'\\x{:02x}'", other as u32),
+        other => format!("'\\u{:04x}'", other as u32),
+    })
+}
+
 /// What is wrong with base64 text, in Go's words.
-fn base64_error(error: &base64::DecodeError) -> String {
+fn base64_error(text: &str, error: &base64::DecodeError) -> String {
     let place = match error {
-        base64::DecodeError::InvalidByte(place, _) | base64::DecodeError::InvalidLength(place) => {
-            *place
-        }
+        base64::DecodeError::InvalidByte(place, _) => *place,
+        // What is too short for a byte is told by where it begins.
+        base64::DecodeError::InvalidLength(_) => text.len() / 4 * 4,
         base64::DecodeError::InvalidLastSymbol { offset, .. } => *offset,
-        base64::DecodeError::InvalidPadding => 0,
+        base64::DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
     };
     format!("illegal base64 data at input byte {place}")
 }

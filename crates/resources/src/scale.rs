@@ -17,7 +17,6 @@ use crate::apply::{Configuration, apply_error, check_gvk};
 use crate::body::{self, Body};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut, meta_text};
-use crate::options::FieldValidation;
 use crate::ownership::Owners;
 use crate::patch::PatchType;
 use crate::record::Stored;
@@ -51,16 +50,21 @@ impl Resources {
 
     /// `PUT` of a scale.
     pub async fn update_scale(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let parsed = body::parse_plain(body, SCALE)?;
-        let mut wanted = self
-            .read_scale(request, parsed)
-            .map_err(|error| match error {
-                // What upstream says of custom resources, whatever is wrong.
-                Error::BadRequest(_) if request.kind.is_custom() => {
-                    Error::BadRequest(NO_SCALE.to_owned())
-                }
-                error => error,
-            })?;
+        let kind = self.scale_kind(request.kind)?;
+        let sent = Request {
+            kind: &kind,
+            ..*request
+        };
+        let mut wanted = match body::read(&self.catalogue(), &sent, body) {
+            Ok(parsed) => parsed.object,
+            // What upstream says of custom resources, whatever is wrong.
+            Err(Error::BadRequest(text))
+                if request.kind.is_custom() && text.contains("cannot be handled as a Scale") =>
+            {
+                return Err(Error::BadRequest(NO_SCALE.to_owned()));
+            }
+            Err(error) => return Err(error),
+        };
         check_name(request, &wanted)?;
         check_namespace(request, &mut wanted)?;
         loop {
@@ -77,29 +81,6 @@ impl Resources {
         }
     }
 
-    /// The scale of a body, if it is one; fields that scales do not have are said or refused.
-    fn read_scale(&self, request: &Request<'_>, parsed: Value) -> Result<Map, Error> {
-        check_gvk(&parsed, SCALE_API_VERSION, "Scale")?;
-        let typing = self.scale_typing();
-        let (_, unknown) = decode(typing.types, typing.root, parsed.clone(), Unknown::Report)
-            .map_err(|error| Error::BadRequest(error.to_string()))?;
-        match request.options.validation {
-            FieldValidation::Strict if !unknown.is_empty() => {
-                return Err(Error::BadRequest(format!(
-                    "Scale in version \"v1\" cannot be handled as a Scale: strict decoding error: \
-                     {}",
-                    unknown.join(", ")
-                )));
-            }
-            FieldValidation::Warn => request.warnings.add(unknown),
-            FieldValidation::Strict | FieldValidation::Ignore => {}
-        }
-        match parsed {
-            Value::Object(wanted) => Ok(wanted),
-            _ => Err(Error::BadRequest("the body is not a Scale".to_owned())),
-        }
-    }
-
     /// `PATCH` of a scale, of any type.
     pub async fn patch_scale(
         &self,
@@ -110,16 +91,22 @@ impl Resources {
         if patch_type == PatchType::Apply {
             return self.apply_scale(request, body).await;
         }
-        let patch = patch_type.read(&body.bytes)?;
-        let typing = self.scale_typing();
+        let patch = self.read_patch(request, patch_type, body).await?;
+        let kind = self.scale_kind(request.kind)?;
+        let seen = Request {
+            kind: &kind,
+            ..*request
+        };
         loop {
             let live = self.scaled(request).await?;
-            let scale = Value::Object(scale_of(request.kind, live.map()));
-            let patched = patch.apply_plain(typing.types, typing.root, scale)?;
-            let Value::Object(wanted) = patched else {
-                return Err(Error::Unprocessable);
+            let scale = Live {
+                object: Value::Object(scale_of(request.kind, live.map())),
+                owners: Owners::default(),
+                record: live.record.clone(),
             };
+            let mut wanted = patch.apply(&self.catalogue(), &seen, &scale)?.object;
             check_name(request, &wanted)?;
+            check_namespace(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
             match self.scale_to(request, &live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
@@ -129,8 +116,11 @@ impl Resources {
     }
 
     async fn apply_scale(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let configuration = Configuration::read(&body.bytes)?;
-        check_gvk(&configuration.wanted, SCALE_API_VERSION, "Scale")?;
+        let configuration = Configuration::read(&body.bytes).and_then(|configuration| {
+            check_gvk(&configuration.wanted, SCALE_API_VERSION, "Scale")?;
+            Ok(configuration)
+        });
+        let configuration = self.before_mistakes(request, configuration).await?;
         loop {
             let live = self.scaled(request).await?;
             let scale = Value::Object(scale_of(request.kind, live.map()));
@@ -154,10 +144,12 @@ impl Resources {
             );
             let applied = applied.map_err(|error| apply_error(request, Some(&live), error))?;
             configuration.check_twice(request)?;
-            let wanted = match applied.object {
+            let mut wanted = match applied.object {
                 Some(Value::Object(wanted)) => wanted,
                 _ => scale_of(request.kind, live.map()),
             };
+            check_name(request, &wanted)?;
+            check_namespace(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
             let wanted = self.admit_scale(request, &live, wanted).await?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;

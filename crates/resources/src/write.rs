@@ -27,7 +27,7 @@ use crate::body::{self, Body, Parsed};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::ownership::Owners;
-use crate::patch::PatchType;
+use crate::patch::{Patch, PatchType};
 use crate::read::store_name;
 use crate::record::{self, Stored};
 use crate::roles::refused;
@@ -238,7 +238,6 @@ impl Resources {
     fn shape_new(&self, kind: &Arc<Kind>, draft: &mut Draft) -> Result<(), Error> {
         let object = &mut draft.object;
         meta::fill_system_fields(object, ids::uuid(), self.now_text());
-        meta_mut(object).remove("generation");
         kind.prepare_create(object);
         if let Some(generation) = kind.rules.generation.first() {
             meta_mut(object).insert("generation", Value::Int(generation));
@@ -260,6 +259,8 @@ impl Resources {
     ) -> Result<WrittenObject, Error> {
         let kind = request.kind;
         let key = store_name(kind, request.namespace, name);
+        // A version that a dry run was given is shown as it came; nobody gives out another.
+        let given = meta_text(&draft.object, "resourceVersion").parse().ok();
         let value = self.encode(kind, draft).await?;
         if request.options.dry_run {
             let exists = self.store.get(&kind.collection, &key).await;
@@ -267,7 +268,7 @@ impl Resources {
                 Some(record) => Err(exists_already(kind, name, &record)),
                 None => Ok(WrittenObject::Stored {
                     value: self.shown(kind, value).await?,
-                    revision: None,
+                    revision: given.map(Revision),
                 }),
             };
         }
@@ -308,8 +309,8 @@ impl Resources {
             let Some(live) = self.live(request).await? else {
                 return self.create_by_update(request, object, managed_fields).await;
             };
-            let given = check_version(kind, &mut object, &live)?;
             check_uid(kind, &object, &live)?;
+            let given = check_version(kind, &mut object, &live)?;
             let supplied = managed_fields.as_ref();
             if given == Given::Version {
                 let attempt = self.replace(request, &live, object, supplied).await?;
@@ -350,7 +351,7 @@ impl Resources {
         body: &Body,
     ) -> Result<Written, Error> {
         let kind = request.kind;
-        let patch = patch_type.read(&body.bytes)?;
+        let patch = self.read_patch(request, patch_type, body).await?;
         loop {
             let Some(live) = self.live(request).await? else {
                 return Err(Error::NotFound(subject(kind, request.name)));
@@ -371,6 +372,21 @@ impl Resources {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
+        }
+    }
+
+    /// Reads a patch; that there is nothing to patch is told first.
+    pub(crate) async fn read_patch(
+        &self,
+        request: &Request<'_>,
+        patch_type: PatchType,
+        body: &Body,
+    ) -> Result<Patch, Error> {
+        match patch_type.read(&body.bytes) {
+            Err(_) if self.live(request).await?.is_none() => {
+                Err(Error::NotFound(subject(request.kind, request.name)))
+            }
+            read => read,
         }
     }
 

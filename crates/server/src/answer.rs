@@ -10,7 +10,7 @@ use resources::body::Media;
 use resources::error::{Cause, Denial, Subject};
 
 use crate::body::Body;
-use crate::negotiate::{Representation, accept_failure};
+use crate::negotiate::{NotAcceptable, Representation, accept_failure};
 use crate::protobuf;
 
 /// A failure as clients see it.
@@ -245,6 +245,16 @@ fn cause_of(error: &FieldError) -> Cause {
     }
 }
 
+impl From<NotAcceptable> for Failure {
+    fn from(refused: NotAcceptable) -> Failure {
+        let failure = Failure::new(406, "NotAcceptable", refused.message());
+        match refused {
+            NotAcceptable::Unknown(_) => failure.about(Subject::default()),
+            NotAcceptable::Parameters | NotAcceptable::Stream => failure,
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let message = error.to_string();
@@ -288,7 +298,10 @@ impl From<Error> for Failure {
                 continue_token,
                 ..Failure::new(410, "Expired", message)
             },
-            Error::TooLargeVersion { .. } => {
+            Error::TooLargeVersion {
+                retry_after_seconds,
+                ..
+            } => {
                 let cause = Cause {
                     reason: "ResourceVersionTooLarge".into(),
                     message: "Too large resource version".to_owned(),
@@ -296,7 +309,7 @@ impl From<Error> for Failure {
                 };
                 Failure::new(504, "Timeout", message)
                     .with_causes(vec![cause])
-                    .retry_after(1)
+                    .retry_after(retry_after_seconds)
             }
             Error::MethodNotAllowed => Failure::method_not_allowed(),
             Error::UnsupportedMediaType(_) => Failure::new(415, "UnsupportedMediaType", message),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use kinds::Kind;
 use object::{Map, Value};
 use resources::Warnings;
@@ -27,7 +27,10 @@ pub(crate) async fn answer(
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
     let offered = kind.subresource(&path.subresource);
-    if !offered.is_some_and(|offered| offered.verbs.iter().any(|offered| offered == verb)) {
+    let is_offered =
+        offered.is_some_and(|offered| offered.verbs.iter().any(|offered| offered == verb));
+    // A log is read by one method, what is passed on by any.
+    if !is_offered || (path.subresource == "log" && call.method != Method::GET) {
         return Err(Failure::method_not_allowed());
     }
     let options = WriteOptions::default();

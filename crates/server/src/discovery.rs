@@ -18,12 +18,13 @@ use crate::aggregate::Table;
 use crate::aggregate::discovery::{Form, add_groups};
 use crate::answer::{self, Failure};
 use crate::body::Body;
-use crate::negotiate::{self, Offer, Representation, Stream};
+use crate::negotiate::{self, Offer, Representation, Stream, wants_aggregated};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const OFFER: Offer = Offer {
     tables: false,
     protobuf: false,
+    router: true,
     stream: Stream::No,
 };
 
@@ -64,7 +65,9 @@ impl Discovery {
         path: &str,
         headers: &hyper::HeaderMap,
     ) -> Option<Response<Body>> {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let inner = path.strip_prefix('/').unwrap_or(path);
+        let inner = inner.strip_suffix('/').unwrap_or(inner);
+        let parts: Vec<&str> = inner.split('/').collect();
         if !matches!(
             parts.as_slice(),
             ["api"] | ["api", _] | ["apis"] | ["apis", _] | ["apis", _, _]
@@ -74,9 +77,12 @@ impl Discovery {
         let accept = headers
             .get(header::ACCEPT)
             .and_then(|value| value.to_str().ok());
-        if *method != Method::GET {
-            return Some(Failure::method_not_allowed().answer(accept, false));
-        }
+        // Documents of single built-in versions come from behind a router, which is strict.
+        let router = match parts.as_slice() {
+            ["api", ..] | ["apis", "apiregistration.k8s.io"] => true,
+            ["apis", group, _] => group_named(Catalogue::builtin(), group).is_some(),
+            _ => false,
+        };
         let document = match parts.as_slice() {
             ["api"] | ["apis"] if wants_aggregated(accept) => {
                 return Some(self.aggregated(catalogue, remotes, parts[0], headers));
@@ -88,17 +94,20 @@ impl Discovery {
             ["apis", group, version] => resource_list(catalogue, group, version),
             _ => None,
         };
-        let representation = match negotiate::accept(accept, OFFER) {
-            Ok(representation) => representation,
-            Err(refused) => {
-                let failure = Failure::new(406, "NotAcceptable", refused.message());
-                return Some(failure.answer(accept, false));
-            }
+        let Some(document) = document else {
+            return Some(if router {
+                Failure::no_such_resource().answer(accept, false)
+            } else {
+                answer::page_not_found()
+            });
         };
-        Some(match document {
-            Some(document) => respond(document, representation),
-            None if knows_group(&parts) => Failure::no_such_resource().answer(accept, false),
-            None => answer::page_not_found(),
+        if router && *method != Method::GET {
+            return Some(Failure::method_not_allowed().answer(accept, false));
+        }
+        let offer = Offer { router, ..OFFER };
+        Some(match negotiate::accept(accept, offer) {
+            Ok(representation) => respond(document, representation),
+            Err(refused) => Failure::from(refused).answer(accept, false),
         })
     }
 
@@ -171,14 +180,6 @@ impl Discovery {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
         }
         answer
-    }
-}
-
-fn knows_group(parts: &[&str]) -> bool {
-    match parts {
-        ["api", _] => true,
-        ["apis", group, _] => group_named(Catalogue::builtin(), group).is_some(),
-        _ => false,
     }
 }
 
@@ -280,23 +281,6 @@ fn aggregate(catalogue: &Catalogue, remotes: &Table, belongs: impl Fn(&Group) ->
     }
 }
 
-/// Whether the first clause that we can serve asks for the aggregated form.
-fn wants_aggregated(accept: Option<&str>) -> bool {
-    accept.unwrap_or_default().split(',').find_map(|clause| {
-        let mut parts = clause.split(';').map(str::trim);
-        let media = parts.next()?;
-        let parameters: Vec<&str> = parts.collect();
-        let aggregated = parameters.contains(&"as=APIGroupDiscoveryList");
-        match media {
-            "application/json" if aggregated => (parameters.contains(&"v=v2")
-                && parameters.contains(&"g=apidiscovery.k8s.io"))
-            .then_some(true),
-            "application/json" | "application/yaml" | "*/*" if !aggregated => Some(false),
-            _ => None,
-        }
-    }) == Some(true)
-}
-
 /// The quoted SHA-512 of a document, in upper case as upstream prints it.
 pub(crate) fn etag(text: &[u8]) -> HeaderValue {
     let digest = digest(&digest::SHA512, text);
@@ -364,12 +348,27 @@ fn resource_document(catalogue: &Catalogue, kind: &Kind) -> Value {
     document.into()
 }
 
+/// Kinds that upstream still stores in their beta version, which is what their hash stands for.
+const HASHED_AS_BETA: [(&str, &str); 3] = [
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingAdmissionPolicyBinding",
+    ),
+];
+
 /// Tells clients whether the stored form changed: eight bytes of a digest.
 fn storage_version_hash(catalogue: &Catalogue, kind: &Kind) -> String {
     let stored = catalogue
         .resource(&kind.group, &kind.version, &kind.resource)
         .map_or(kind, |kind| catalogue.stored_kind(kind));
-    let text = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    let kind = (stored.group.as_str(), stored.kind.as_str());
+    let version = match HASHED_AS_BETA.contains(&kind) {
+        true => "v1beta1",
+        false => stored.version.as_str(),
+    };
+    let text = format!("{}/{version}/{}", stored.group, stored.kind);
     STANDARD.encode(&digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
 }
 

@@ -22,7 +22,7 @@ use crate::audit::{self, Trail};
 use crate::body::Body;
 use crate::flow::Asked;
 use crate::metrics::{self, Labels};
-use crate::negotiate::is_pretty;
+use crate::negotiate::{self, is_pretty};
 use crate::openid::OpenId;
 use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
@@ -73,7 +73,7 @@ impl Call {
     /// Whether a person reads the answer.
     pub(crate) fn is_pretty(&self) -> bool {
         let user_agent = self.header(header::USER_AGENT).unwrap_or_default();
-        is_pretty(self.query.boolean("pretty"), false, user_agent)
+        is_pretty(self.query.text("pretty"), false, user_agent)
     }
 
     /// Answers with a failure.
@@ -395,7 +395,7 @@ async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<B
             None => answer::page_not_found(),
         };
     };
-    if kind.is_custom() && !kind.reaches(&path.namespace, &path.name) {
+    if kind.is_custom() && !kind.reaches(&path.namespace, info.verb) {
         return answer::page_not_found();
     }
     let everywhere = matches!(info.verb, "list" | "watch");
@@ -414,7 +414,7 @@ fn name_labels(labels: &mut Labels, kind: &Kind) {
 
 fn other_path(call: &Call, path: &str) -> Response<Body> {
     let state = &call.state;
-    if let Some(answer) = health::answer(state, &call.method, path, &call.query) {
+    if let Some(answer) = health::answer(state, path, &call.query) {
         return answer;
     }
     let catalogue = state.resources.catalogue();
@@ -427,12 +427,17 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     if let Some(answer) = state.openid.as_ref().and_then(|it| it.answer(call, path)) {
         return answer;
     }
-    let read = matches!(call.method, Method::GET | Method::HEAD);
-    match path.trim_end_matches('/') {
-        "/version" | "/metrics" if !read => call.fail(Failure::method_not_allowed()),
-        "/version" => health::version(),
+    match path {
+        "/version" | "/version/" if call.method != Method::GET => {
+            call.fail(Failure::method_not_allowed())
+        }
+        "/version" | "/version/" => match negotiate::accept_json(call.header(header::ACCEPT)) {
+            Ok(()) => health::version(),
+            Err(failure) => call.fail(failure),
+        },
         "/metrics" => metrics::answer(state),
-        "" | "/index.html" => index(state),
+        "/" | "/index.html" => index(state),
+        _ if path.starts_with("/api/") => call.fail(Failure::no_such_resource()),
         _ => answer::page_not_found(),
     }
 }

@@ -1,9 +1,9 @@
 //! `/healthz`, `/livez`, `/readyz` and `/version`.
 
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use object::json;
 
-use crate::answer::{self, Failure};
+use crate::answer;
 use crate::body::Body;
 use crate::query::Query;
 use crate::state::State;
@@ -11,29 +11,31 @@ use crate::state::State;
 /// The version that clients see: upstream's that is answered for, and ours.
 pub const VERSION: &str = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
 
-/// The checks of one endpoint; `shutdown` fails once the server begins to stop.
+/// The checks of every endpoint.
 const CHECKS: &[&str] = &["ping", "log", "etcd", "poststarthook/bootstrap"];
+/// Those of readiness; `shutdown` fails once the server begins to stop.
+const READY_CHECKS: &[&str] = &[
+    "ping",
+    "log",
+    "etcd",
+    "etcd-readiness",
+    "informer-sync",
+    "poststarthook/bootstrap",
+    "shutdown",
+];
 
-/// Answers a health endpoint; `None` if the path is none.
-pub(crate) fn answer(
-    state: &State,
-    method: &Method,
-    path: &str,
-    query: &Query,
-) -> Option<Response<Body>> {
+/// Answers a health endpoint, by any method; `None` if the path is none.
+pub(crate) fn answer(state: &State, path: &str, query: &Query) -> Option<Response<Body>> {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     let endpoint = parts
         .next()
         .filter(|name| matches!(*name, "healthz" | "livez" | "readyz"))?;
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Some(Failure::method_not_allowed().answer(None, false));
-    }
-    let one = parts.next().filter(|name| !name.is_empty());
-    let checks: Vec<&str> = CHECKS
-        .iter()
-        .copied()
-        .chain((endpoint == "readyz").then_some("shutdown"))
-        .collect();
+    let one = parts.next();
+    let checks = if endpoint == "readyz" {
+        READY_CHECKS
+    } else {
+        CHECKS
+    };
     if let Some(name) = one {
         return Some(match checks.iter().find(|check| **check == name) {
             None => answer::page_not_found(),
@@ -44,7 +46,7 @@ pub(crate) fn answer(
             ),
         });
     }
-    Some(all(state, endpoint, &checks, query))
+    Some(all(state, endpoint, checks, query))
 }
 
 fn all(state: &State, endpoint: &str, checks: &[&str], query: &Query) -> Response<Body> {

@@ -2,9 +2,13 @@
 //!
 //! Contract: a router in front of the handlers looks at bare media types only; the handlers then
 //! weigh parameters such as `as=Table`. The texts of 406 and 415 tell which of the two refused.
+//! Custom resources have no such router, and metadata is shown in protobuf whatever the kind.
 
 use resources::Error;
 use resources::body::Media;
+use resources::error::Subject;
+
+use crate::answer::Failure;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +53,10 @@ impl MetaVersion {
 pub(crate) struct Offer {
     /// Whether answers may be tables.
     pub tables: bool,
-    /// Whether answers are protobuf on request.
+    /// Whether whole objects are protobuf on request.
     pub protobuf: bool,
+    /// Whether a router looks at the media types first.
+    pub router: bool,
     /// Whether the endpoint streams.
     pub stream: Stream,
 }
@@ -60,10 +66,8 @@ pub(crate) struct Offer {
 pub(crate) enum Stream {
     /// Never.
     No,
-    /// Lists may be watched, this request does not.
+    /// Lists may be watched.
     Offered,
-    /// This request is a watch.
-    Wanted,
 }
 
 /// The answer's representation cannot be agreed on.
@@ -72,7 +76,9 @@ pub(crate) enum NotAcceptable {
     /// No media type of the header is known at all.
     Unknown(Offer),
     /// Known, but not with these parameters.
-    Parameters(Offer),
+    Parameters,
+    /// Known, but not as a stream.
+    Stream,
 }
 
 const JSON: &str = "application/json";
@@ -95,15 +101,13 @@ impl NotAcceptable {
                 }
                 text
             }
-            NotAcceptable::Parameters(offer) => {
-                let types = if offer.stream == Stream::Wanted {
-                    "application/json;stream=watch, \
-                     application/vnd.kubernetes.protobuf;stream=watch"
-                } else {
-                    BODY_TYPES
-                };
-                format!("only the following media types are accepted: {types}")
+            NotAcceptable::Parameters => {
+                format!("only the following media types are accepted: {BODY_TYPES}")
             }
+            NotAcceptable::Stream => format!(
+                "only the following media types are accepted: application/json;stream=watch, \
+                 application/vnd.kubernetes.protobuf;stream=watch"
+            ),
         }
     }
 }
@@ -115,13 +119,29 @@ pub(crate) fn accept(header: Option<&str>, offer: Offer) -> Result<Representatio
         return Ok(Representation::default());
     }
     let clauses = clauses(header);
-    if !clauses.iter().any(|clause| known_to_router(clause.media)) {
+    if offer.router && !clauses.iter().any(|clause| known_to_router(clause.media)) {
         return Err(NotAcceptable::Unknown(offer));
     }
     clauses
         .iter()
         .find_map(|clause| clause.representation(offer))
-        .ok_or(NotAcceptable::Parameters(offer))
+        .ok_or(NotAcceptable::Parameters)
+}
+
+/// Whether any clause asks for the discovery document that tells everything at once; it is
+/// preferred to all plain ones.
+pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
+    let parameters = [
+        ("as", "APIGroupDiscoveryList"),
+        ("g", "apidiscovery.k8s.io"),
+        ("v", "v2"),
+    ];
+    let is_wanted = |clause: &Clause<'_>| {
+        let mut asked = parameters.iter();
+        matches!(clause.media, JSON | "application/*" | "*/*")
+            && asked.all(|(name, value)| clause.parameter(name) == *value)
+    };
+    clauses(header.unwrap_or_default()).iter().any(is_wanted)
 }
 
 /// Picks the representation of a failure, which takes no parameters: JSON unless a clause asks
@@ -134,6 +154,7 @@ pub(crate) fn accept_failure(header: Option<&str>) -> Option<Representation> {
     let offer = Offer {
         tables: false,
         protobuf: true,
+        router: false,
         stream: Stream::No,
     };
     clauses(header)
@@ -183,27 +204,31 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
 impl Clause<'_> {
     fn parameter(&self, name: &str) -> &str {
         let found = self.parameters.iter().find(|(key, _)| *key == name);
-        found.map_or("", |(_, value)| value.trim_matches('"'))
+        found.map_or("", |(_, value)| value)
     }
 
     fn representation(&self, offer: Offer) -> Option<Representation> {
         let offered = [
-            (Media::Json, JSON, true),
-            (Media::Yaml, YAML, offer.stream != Stream::Wanted),
-            (Media::Protobuf, PROTOBUF, offer.protobuf),
+            (Media::Json, JSON),
+            (Media::Yaml, YAML),
+            (Media::Protobuf, PROTOBUF),
         ];
-        offered.into_iter().find_map(|(media, name, available)| {
+        offered.into_iter().find_map(|(media, name)| {
             let matches = self.media == name || matches!(self.media, "*/*" | "application/*");
-            (matches && available)
+            matches
                 .then(|| self.with_parameters(media, offer))
                 .flatten()
         })
     }
 
     fn with_parameters(&self, media: Media, offer: Offer) -> Option<Representation> {
-        if !matches!(self.parameter("stream"), "" | "watch") {
-            return None;
+        match self.parameter("stream") {
+            "" => {}
+            "watch" if media != Media::Yaml => {}
+            _ => return None,
         }
+        let converts = |key: &&str| self.parameters.iter().any(|(name, _)| name == key);
+        let converts = ["as", "g", "v"].iter().any(converts);
         let version = match self.parameter("v") {
             "v1" => Some(MetaVersion::V1),
             "v1beta1" => Some(MetaVersion::V1Beta1),
@@ -211,7 +236,7 @@ impl Clause<'_> {
         };
         let version = version.filter(|_| self.parameter("g") == "meta.k8s.io");
         let shape = match (self.parameter("as"), version) {
-            ("", _) => Shape::Object,
+            _ if !converts => Shape::Object,
             ("Table", Some(version)) if offer.tables && media != Media::Protobuf => {
                 Shape::Table(version)
             }
@@ -221,7 +246,10 @@ impl Clause<'_> {
             }
             _ => return None,
         };
-        let pretty = matches!(self.parameter("pretty"), "1" | "true");
+        if media == Media::Protobuf && shape == Shape::Object && !offer.protobuf {
+            return None;
+        }
+        let pretty = self.parameter("pretty") == "1";
         Some(Representation {
             media,
             pretty,
@@ -238,26 +266,50 @@ pub(crate) fn body_media(header: Option<&str>) -> Result<Media, Error> {
              {BODY_TYPES}"
         ))
     };
-    match header
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-    {
-        "" | JSON => Ok(Media::Json),
-        YAML => Ok(Media::Yaml),
-        PROTOBUF => Ok(Media::Protobuf),
+    match bare_media_type(header.unwrap_or_default()).as_deref() {
+        Some("" | JSON) => Ok(Media::Json),
+        Some(YAML) => Ok(Media::Yaml),
+        Some(PROTOBUF) => Ok(Media::Protobuf),
         _ => Err(refused()),
     }
 }
 
+/// A media type without its parameters, in lower case; `None` if the parameters are broken.
+fn bare_media_type(header: &str) -> Option<String> {
+    let (media, parameters) = header.split_once(';').unwrap_or((header, ""));
+    let parameters = parameters.trim();
+    if media.trim().is_empty() && !header.is_empty() {
+        return None;
+    }
+    let well_formed = parameters.is_empty()
+        || parameters.split(';').all(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or_default();
+            let name = name.trim();
+            !value.is_empty() && !name.is_empty() && !name.contains(char::is_whitespace)
+        });
+    well_formed.then(|| media.trim().to_ascii_lowercase())
+}
+
+/// Refuses a header that does not take plain JSON, which is all that some endpoints have.
+pub(crate) fn accept_json(header: Option<&str>) -> Result<(), Failure> {
+    let header = header.unwrap_or_default().trim();
+    let takes = |clause: &Clause<'_>| matches!(clause.media, JSON | "*/*");
+    if header.is_empty() || clauses(header).iter().any(takes) {
+        return Ok(());
+    }
+    let text = format!("406: Not Acceptable\n\nAvailable representations: {JSON}");
+    Err(Failure::new(406, "NotAcceptable", text).about(Subject::default()))
+}
+
 /// Whether answers are indented: asked for, or asked by a person's client.
-pub(crate) fn is_pretty(query: Option<bool>, accept: bool, user_agent: &str) -> bool {
+pub(crate) fn is_pretty(query: Option<&str>, accept: bool, user_agent: &str) -> bool {
     let person = ["curl", "Wget", "Mozilla/5.0"]
         .iter()
         .any(|name| user_agent.starts_with(name));
-    query.unwrap_or(accept || person)
+    match query {
+        Some(text) => matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"),
+        None => accept || person,
+    }
 }
 
 #[cfg(test)]
@@ -267,6 +319,7 @@ mod tests {
     const OFFER: Offer = Offer {
         tables: true,
         protobuf: false,
+        router: true,
         stream: Stream::No,
     };
 
@@ -302,6 +355,12 @@ mod tests {
 
     #[test]
     fn the_text_tells_who_refused() {
+        let direct = Offer {
+            router: false,
+            ..OFFER
+        };
+        let refused = accept(Some("text/html"), direct).unwrap_err();
+        assert_eq!(refused, NotAcceptable::Parameters);
         for header in ["text/html", "application/cbor", "application/*"] {
             assert!(
                 media(header)
@@ -315,5 +374,60 @@ mod tests {
             refused.starts_with("only the following media types are accepted:"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn which_parameters_decide_about_a_clause() {
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        let metadata = Shape::Metadata(MetaVersion::V1);
+        for (header, expected) in [
+            (
+                "application/json;charset=x",
+                Some((Media::Json, Shape::Object)),
+            ),
+            (
+                "application/json;stream=watch",
+                Some((Media::Json, Shape::Object)),
+            ),
+            ("application/yaml;stream=watch", None),
+            // A conversion to nothing is none that is known.
+            ("application/json;v=v1", None),
+            ("application/json;g=meta.k8s.io", None),
+            ("application/json;as=\"Table\";v=v1;g=meta.k8s.io", None),
+            (protobuf, None),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+                Some((Media::Protobuf, metadata)),
+            ),
+        ] {
+            assert_eq!(media(header).ok(), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn what_a_content_type_says() {
+        for (header, expected) in [
+            ("", Some(Media::Json)),
+            ("application/JSON", Some(Media::Json)),
+            ("application/json;", Some(Media::Json)),
+            ("application/yaml; charset=utf-8", Some(Media::Yaml)),
+            ("application/json; charset", None),
+            ("application/json, application/yaml", None),
+            ("json", None),
+            (";", None),
+        ] {
+            assert_eq!(body_media(Some(header)).ok(), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_clause_for_all_of_discovery_wins_wherever_it_stands() {
+        let whole = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        assert!(wants_aggregated(Some(whole)));
+        assert!(wants_aggregated(Some(&format!(
+            "application/json,{whole};q=0.1"
+        ))));
+        assert!(!wants_aggregated(Some(&whole.replace("v2", "v3"))));
+        assert!(!wants_aggregated(Some("application/json")));
     }
 }

@@ -1,7 +1,8 @@
 //! The query of a request: read once, then asked by name.
 //!
 //! Contract: booleans are true for everything but `0` and `false`; of repeated parameters the
-//! first one counts; unknown ones are ignored.
+//! first one counts; unknown ones are ignored. What is wrong is told in upstream's order: numbers,
+//! selectors, combinations, fields that are no selectors, and versions last.
 
 use object::field::{FieldError, Path};
 use object::fields::FieldSelector;
@@ -13,6 +14,8 @@ use resources::options::{
 };
 use resources::{Error, Revision};
 
+const NO_MATCH_WITH_TOKEN: &str = "resourceVersionMatch is forbidden when continue is provided";
+
 /// The parameters in the order given.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
@@ -20,12 +23,12 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads `a=1&b=2`; broken escapes make a parameter disappear, as upstream.
+    /// Reads `a=1&b=2`; broken escapes and semicolons make a parameter disappear, as upstream.
     pub(crate) fn parse(text: &str) -> Query {
         let decode = |text: &str| crate::request::percent_decode(&text.replace('+', " "));
         let parameters = text
             .split('&')
-            .filter(|part| !part.is_empty())
+            .filter(|part| !part.is_empty() && !part.contains(';'))
             .filter_map(|part| {
                 let (name, value) = part.split_once('=').unwrap_or((part, ""));
                 Some((decode(name)?, decode(value)?))
@@ -65,7 +68,7 @@ impl Query {
     }
 
     fn integer(&self, name: &str) -> Result<Option<i64>, Error> {
-        self.text(name)
+        self.get(name)
             .map(|text| {
                 text.parse().map_err(|_| {
                     let quoted = field::quote(text);
@@ -101,63 +104,80 @@ impl Query {
             .transpose()
     }
 
-    /// The selectors, for a kind with these selectable fields.
-    pub(crate) fn selection(&self, kind: &kinds::Kind) -> Result<Selection, Error> {
+    /// The selectors as they are written.
+    fn selection(&self) -> Result<Selection, Error> {
         let labels = LabelSelector::parse(self.get("labelSelector").unwrap_or_default())
             .map_err(Error::BadRequest)?;
         let fields = FieldSelector::parse(self.get("fieldSelector").unwrap_or_default())
             .map_err(|error| Error::BadRequest(error.to_string()))?;
-        for (field, _, _) in fields.terms() {
-            kind.check_selectable(field).map_err(Error::BadRequest)?;
-        }
         Ok(Selection { labels, fields })
     }
 
     /// The options of a list.
     pub(crate) fn list_options(&self, kind: &kinds::Kind) -> Result<ListOptions, Error> {
-        let limit = self.integer("limit")?.unwrap_or(0);
         self.integer("timeoutSeconds")?;
-        let root = Path::root();
-        let mut errors = Vec::new();
-        if self.get("sendInitialEvents").is_some() {
-            let field = root.field("sendInitialEvents");
-            errors.push(FieldError::forbidden(
-                &field,
-                "sendInitialEvents is forbidden for list",
-            ));
-        }
-        let version_match = match self.text("resourceVersionMatch") {
-            None => None,
-            Some("Exact") => Some(VersionMatch::Exact),
-            Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
-            Some(other) => {
-                let known = &["Exact", "NotOlderThan", ""];
-                let field = root.field("resourceVersionMatch");
-                if self.text("resourceVersion").is_none() {
-                    let detail =
-                        "resourceVersionMatch is forbidden unless resourceVersion is provided";
-                    errors.push(FieldError::forbidden(&field, detail));
-                }
-                errors.push(FieldError::not_supported(
-                    &field,
-                    &Value::from(other),
-                    known,
-                ));
-                None
-            }
+        let limit = self.integer("limit")?.unwrap_or(0);
+        let selection = self.selection()?;
+        refuse("ListOptions", self.list_mistakes())?;
+        check_selectable(kind, &selection)?;
+        let continue_token = self.text("continue").map(str::to_owned);
+        let version = match self.text("resourceVersion") {
+            // It does not go along with a token, whatever it says.
+            Some(text) if continue_token.is_some() => Some(text.parse().unwrap_or(u64::MAX)),
+            _ => None,
         };
-        refuse("ListOptions", errors)?;
         let wrap = |detail| {
             let value = field::quote(self.get("resourceVersion").unwrap_or_default());
             format!("invalid resource version: resourceVersion: Invalid value: {value}: {detail}")
         };
         Ok(ListOptions {
-            version: self.version(wrap)?,
-            selection: self.selection(kind)?,
+            version: match version {
+                Some(version) => Some(Revision(version)),
+                None => self.version(wrap)?,
+            },
+            selection,
             limit: usize::try_from(limit).unwrap_or(0),
-            continue_token: self.text("continue").map(str::to_owned),
-            version_match,
+            continue_token,
+            version_match: match self.text("resourceVersionMatch") {
+                Some("Exact") => Some(VersionMatch::Exact),
+                Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
+                _ => None,
+            },
         })
+    }
+
+    /// What does not go together in a list. Contract: `ValidateListOptions` of upstream's
+    /// `apimachinery/pkg/apis/meta/internalversion/validation`.
+    fn list_mistakes(&self) -> Vec<FieldError> {
+        let root = Path::root();
+        let field = root.field("resourceVersionMatch");
+        let version = self.text("resourceVersion");
+        let mut errors = Vec::new();
+        if let Some(wanted) = self.text("resourceVersionMatch") {
+            if version.is_none() {
+                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                errors.push(FieldError::forbidden(&field, detail));
+            }
+            if self.text("continue").is_some() {
+                errors.push(FieldError::forbidden(&field, NO_MATCH_WITH_TOKEN));
+            }
+            if !matches!(wanted, "Exact" | "NotOlderThan") {
+                let known = &["Exact", "NotOlderThan", ""];
+                let value = Value::from(wanted);
+                errors.push(FieldError::not_supported(&field, &value, known));
+            }
+            if wanted == "Exact" && version == Some("0") {
+                let detail =
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.push(FieldError::forbidden(&field, detail));
+            }
+        }
+        if self.get("sendInitialEvents").is_some() {
+            let field = root.field("sendInitialEvents");
+            let detail = "sendInitialEvents is forbidden for list";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        errors
     }
 
     /// The options of a watch and how many seconds it may last.
@@ -165,42 +185,59 @@ impl Query {
         &self,
         kind: &kinds::Kind,
     ) -> Result<(WatchOptions, Option<u64>), Error> {
-        let root = Path::root();
-        let field = root.field("resourceVersionMatch");
-        let initial_events = self.boolean("sendInitialEvents");
-        let version_match = self.text("resourceVersionMatch");
-        let mut errors = Vec::new();
-        match (initial_events, version_match) {
-            (Some(_), other) if other != Some("NotOlderThan") => {
-                let detail = "sendInitialEvents requires setting resourceVersionMatch to \
-                              NotOlderThan";
-                errors.push(FieldError::forbidden(&field, detail));
-            }
-            (None, Some(_)) => {
-                let detail = "resourceVersionMatch is forbidden for watch unless \
-                              sendInitialEvents is provided";
-                errors.push(FieldError::forbidden(&field, detail));
-            }
-            _ => {}
-        }
-        if let (Some(_), Some(other)) = (initial_events, version_match)
-            && other != "NotOlderThan"
-        {
-            let value = Value::from(other);
-            errors.push(FieldError::not_supported(&field, &value, &["NotOlderThan"]));
-        }
-        refuse("ListOptions", errors)?;
-        let seconds = self
-            .integer("timeoutSeconds")?
-            .filter(|seconds| *seconds > 0);
+        let seconds = self.integer("timeoutSeconds")?;
         self.integer("limit")?;
+        let selection = self.selection()?;
+        // A deprecated path makes a watch of what would be a list.
+        let mistakes = if self.flag("watch") {
+            self.watch_mistakes()
+        } else {
+            self.list_mistakes()
+        };
+        refuse("ListOptions", mistakes)?;
+        check_selectable(kind, &selection)?;
         let options = WatchOptions {
-            selection: self.selection(kind)?,
+            selection,
             version: self.version(|detail| detail)?,
-            initial_events,
+            initial_events: self.boolean("sendInitialEvents"),
             bookmarks: self.flag("allowWatchBookmarks"),
         };
-        Ok((options, seconds.map(i64::unsigned_abs)))
+        // Zero is no time at all, and less than that is over at once.
+        let seconds = seconds.filter(|seconds| *seconds != 0);
+        Ok((options, seconds.map(|it| u64::try_from(it).unwrap_or(0))))
+    }
+
+    /// What does not go together in a watch.
+    fn watch_mistakes(&self) -> Vec<FieldError> {
+        let root = Path::root();
+        let field = root.field("resourceVersionMatch");
+        let mut initial_events = self.boolean("sendInitialEvents");
+        let mut wanted = self.text("resourceVersionMatch");
+        let from_now = matches!(self.text("resourceVersion"), None | Some("0"));
+        if initial_events.is_none() && wanted.is_none() && from_now {
+            (initial_events, wanted) = (Some(true), Some("NotOlderThan"));
+        }
+        let mut errors = Vec::new();
+        if initial_events.is_some() && wanted != Some("NotOlderThan") {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        let Some(wanted) = wanted else {
+            return errors;
+        };
+        if initial_events.is_none() {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is \
+                          provided";
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+        if wanted != "NotOlderThan" {
+            let value = Value::from(wanted);
+            errors.push(FieldError::not_supported(&field, &value, &["NotOlderThan"]));
+        }
+        if self.text("continue").is_some() {
+            errors.push(FieldError::forbidden(&field, NO_MATCH_WITH_TOKEN));
+        }
+        errors
     }
 
     /// The options of a write.
@@ -216,7 +253,7 @@ impl Query {
     /// The options of a deletion whose body is empty.
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, Error> {
         let dry_run = self.all("dryRun");
-        let propagation = propagation(self.text("propagationPolicy"));
+        let propagation = propagation(self.get("propagationPolicy"));
         let orphan_dependents = self.boolean("orphanDependents");
         let mut errors = Vec::new();
         check_propagation(&propagation, orphan_dependents, &mut errors);
@@ -227,16 +264,22 @@ impl Query {
             grace_period_seconds: self.integer("gracePeriodSeconds")?,
             propagation: propagation.ok().flatten(),
             orphan_dependents,
-            uid: None,
-            resource_version: None,
+            uid: self.text("uid").map(Into::into),
+            resource_version: self.text("resourceVersion").map(Into::into),
         })
     }
+}
+
+/// Refuses fields that objects of the kind cannot be selected by.
+fn check_selectable(kind: &kinds::Kind, selection: &Selection) -> Result<(), Error> {
+    let mut fields = selection.fields.terms();
+    fields.try_for_each(|(field, _, _)| kind.check_selectable(field).map_err(Error::BadRequest))
 }
 
 /// Reads a propagation policy; what is no policy comes back as it is.
 pub(crate) fn propagation(text: Option<&str>) -> Result<Option<Propagation>, String> {
     match text {
-        None | Some("") => Ok(None),
+        None => Ok(None),
         Some("Orphan") => Ok(Some(Propagation::Orphan)),
         Some("Background") => Ok(Some(Propagation::Background)),
         Some("Foreground") => Ok(Some(Propagation::Foreground)),
@@ -269,5 +312,95 @@ pub(crate) fn check_propagation(
             &Value::from(text.as_str()),
             known,
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with the query of a list or watch of config maps; empty if nothing is.
+    fn mistakes(query: &str) -> String {
+        let catalogue = kinds::Catalogue::builtin();
+        let kind = catalogue
+            .resource("", "v1", "configmaps")
+            .expect("built in");
+        let query = Query::parse(query);
+        let error = if query.flag("watch") {
+            query.watch_options(kind).err()
+        } else {
+            query.list_options(kind).err()
+        };
+        error.map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn all_that_does_not_go_together_is_told_at_once() {
+        let no_version = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden \
+                          unless resourceVersion is provided";
+        let token = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when \
+                     continue is provided";
+        let bogus = "resourceVersionMatch: Unsupported value: \"Bogus\": supported values: \
+                     \"Exact\", \"NotOlderThan\", \"\"";
+        let no_events = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for \
+                         watch unless sendInitialEvents is provided";
+        let exact = "resourceVersionMatch: Unsupported value: \"Exact\": supported values: \
+                     \"NotOlderThan\"";
+        for (query, expected) in [
+            (
+                "resourceVersionMatch=Bogus&continue=x",
+                vec![no_version, token, bogus],
+            ),
+            (
+                "resourceVersionMatch=Exact&continue=x&resourceVersion=abc",
+                vec![token],
+            ),
+            ("watch=1&resourceVersionMatch=Exact", vec![no_events, exact]),
+            ("watch=1&continue=x", vec![token]),
+            ("watch=1&continue=x&resourceVersion=5", vec![]),
+            ("continue=x&resourceVersion=abc", vec![]),
+        ] {
+            let expected = match expected.as_slice() {
+                [] => String::new(),
+                [one] => format!("ListOptions.meta.k8s.io \"\" is invalid: {one}"),
+                all => {
+                    let all = all.join(", ");
+                    format!("ListOptions.meta.k8s.io \"\" is invalid: [{all}]")
+                }
+            };
+            assert_eq!(mistakes(query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn an_empty_number_is_none_and_a_semicolon_hides_a_parameter() {
+        let empty = "strconv.ParseInt: parsing \"\": invalid syntax";
+        assert_eq!(mistakes("limit="), empty);
+        assert_eq!(mistakes("watch=1&timeoutSeconds="), empty);
+        assert_eq!(mistakes("limit=1;labelSelector=-"), "");
+    }
+
+    #[test]
+    fn how_long_a_watch_lasts() {
+        let catalogue = kinds::Catalogue::builtin();
+        let kind = catalogue.resource("", "v1", "pods").expect("built in");
+        for (query, expected) in [
+            ("watch=1", None),
+            ("watch=1&timeoutSeconds=0", None),
+            ("watch=1&timeoutSeconds=7", Some(7)),
+            ("watch=1&timeoutSeconds=-7", Some(0)),
+        ] {
+            let options = Query::parse(query).watch_options(kind);
+            assert_eq!(options.map(|it| it.1).ok(), Some(expected), "{query}");
+        }
+    }
+
+    #[test]
+    fn preconditions_of_a_deletion_may_stand_in_the_query() {
+        let options = Query::parse("uid=u&resourceVersion=7").delete_options();
+        let options = options.expect("they are right");
+        assert_eq!(options.uid.as_deref(), Some("u"));
+        assert_eq!(options.resource_version.as_deref(), Some("7"));
+        assert!(Query::parse("propagationPolicy=").delete_options().is_err());
     }
 }

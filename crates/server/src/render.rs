@@ -10,7 +10,7 @@ use hyper::Response;
 use hyper::header::{self, HeaderValue};
 use kinds::Kind;
 use object::{Map, Value, json};
-use resources::body::Media;
+use resources::body::{Media, package};
 use resources::record::{NotARecord, Stored, object_header, write_number};
 use resources::{Listed, Resources, Revision};
 
@@ -45,12 +45,7 @@ pub(crate) fn stored(
             text
         }
         Shape::MetadataList(_) => {
-            let text = format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list \
-                 (*{}.{})",
-                kind.version, kind.kind
-            );
-            return Err(Failure::new(406, "NotAcceptable", text));
+            return Err(not_a_list(kind, &kind.group, &kind.kind));
         }
     };
     Ok(finish(call, text, representation))
@@ -146,13 +141,46 @@ fn write_partial(
     Ok(())
 }
 
-/// Answers with an object that is not stored in this form.
+/// Answers with an object that is not stored in this form; only scales have others to be shown in.
 pub(crate) fn virtual_object(
     call: &Call,
+    kind: &Arc<Kind>,
     object: Map,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
-    Ok(finish(call, json::to_vec(&object.into()), representation))
+    let is_scale = object.get("kind").and_then(Value::as_str) == Some("Scale");
+    let text = match representation.shape {
+        Shape::Table(version) if is_scale => table::of_scale(call, kind, object, version)?,
+        Shape::Metadata(version) if is_scale => {
+            json::to_vec(&partial(kind, object, version).into())
+        }
+        Shape::MetadataList(_) if is_scale && kind.is_custom() => {
+            return Err(not_acceptable(
+                "PartialObjectMetadataList",
+                "not a list",
+                "v1.Scale",
+            ));
+        }
+        Shape::MetadataList(_) if is_scale => {
+            return Err(not_a_list(kind, "autoscaling", "Scale"));
+        }
+        _ => json::to_vec(&object.into()),
+    };
+    Ok(finish(call, text, representation))
+}
+
+/// A list is asked for where there is one object.
+fn not_a_list(kind: &Kind, group: &str, name: &str) -> Failure {
+    if kind.is_custom() {
+        return Failure::new(400, "BadRequest", "content is not a list");
+    }
+    let found = format!("{}.{name}", package(group));
+    not_acceptable("PartialObjectMetadataList", "not a list", &found)
+}
+
+fn not_acceptable(wanted: &str, is: &str, found: &str) -> Failure {
+    let text = format!("you requested {wanted}, but the requested object is {is} (*{found})");
+    Failure::new(406, "NotAcceptable", text)
 }
 
 /// Answers with a list.
@@ -201,6 +229,13 @@ pub(crate) fn list(
             let records = records.map(|record| (&record.value[..], Some(record.revision)));
             table::of_records(call, kind, records, &meta, version)?
         }
+        Shape::MetadataList(version) if listed.records.is_empty() => {
+            let api_version = version.api_version();
+            let mut text = object_header("PartialObjectMetadataList", api_version);
+            meta.write(&mut text);
+            text.extend_from_slice(b",\"items\":null}");
+            text
+        }
         Shape::MetadataList(version) => {
             let mut text = list_head("PartialObjectMetadataList", version.api_version(), &meta);
             for (place, record) in listed.records.iter().enumerate() {
@@ -220,11 +255,12 @@ pub(crate) fn list(
             text
         }
         Shape::Metadata(_) => {
-            let text = format!(
-                "you requested PartialObjectMetadata, but the requested object is a list (*{}.{})",
-                kind.version, kind.list_kind
-            );
-            return Err(Failure::new(406, "NotAcceptable", text));
+            let found = if kind.is_custom() {
+                "unstructured.UnstructuredList".to_owned()
+            } else {
+                format!("{}.{}", package(&kind.group), kind.list_kind)
+            };
+            return Err(not_acceptable("PartialObjectMetadata", "a list", &found));
         }
     };
     Ok(finish(call, text, representation))

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::answer::Failure;
 use crate::body::Body;
 use crate::handle::Call;
-use crate::negotiate::{Representation, Shape};
+use crate::negotiate::{NotAcceptable, Representation, Shape};
 use crate::protobuf;
 use crate::render::{self, partial};
 use crate::request::ResourcePath;
@@ -69,12 +69,18 @@ pub(crate) async fn watch(
             object::fields::FieldSelector::parse(&selector).map_err(Error::BadRequest)?;
     }
     let seconds = seconds.unwrap_or_else(random_lifetime);
-    let include = table::Include::of(call)?;
     let watching = call
         .state
         .resources
         .watch(kind, &path.namespace, options)
         .await;
+    let include = match representation.shape {
+        Shape::Table(_) => table::Include::of(call)?,
+        _ => table::Include::Metadata,
+    };
+    if representation.media == Media::Yaml {
+        return Err(NotAcceptable::Stream.into());
+    }
     let now = Instant::now();
     let end = now + Duration::from_secs(seconds);
     call.state.metrics.watch_began();
@@ -96,7 +102,8 @@ pub(crate) async fn watch(
         sent: None,
         source: watching.map_err(Some),
         state: Arc::clone(&call.state),
-        ended: false,
+        // Asked to be over before it begins.
+        ended: seconds == 0,
     };
     let stopped = call.state.stopped();
     // In a box: the stream moves it at every frame.
@@ -200,6 +207,11 @@ impl Flow {
         };
         let rest = rest(watching.watchers());
         let first = match first {
+            // No event can be shown as a list, and the first one to be shown ends the watch.
+            Ok(_) if matches!(self.shape, Shape::MetadataList(_)) => {
+                self.ended = true;
+                return None;
+            }
             Ok(notice) => self.frame(notice),
             Err(error) => {
                 self.ended = true;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kinds::Kind;
+use kinds::{Column, Kind};
 use object::{Map, Value, json};
 use resources::record::{NotARecord, Stored, object_header};
 use resources::{Listed, Revision};
@@ -147,6 +147,35 @@ fn stored_cells(
     Some(kinds::cells(whole, &tree, now))
 }
 
+/// The text of a table of one scale.
+pub(crate) fn of_scale(
+    call: &Call,
+    kind: &Kind,
+    scale: Map,
+    version: MetaVersion,
+) -> Result<Vec<u8>, Failure> {
+    let cells = kinds::scale_cells(kind, &scale, call.state.resources.now());
+    let mut metadata = Map::new();
+    if let Some(revision) = scale
+        .get("metadata")
+        .and_then(|it| it.get("resourceVersion"))
+    {
+        metadata.insert("resourceVersion", revision.clone());
+    }
+    let shown = match Include::of(call)? {
+        Include::Nothing => Value::Null,
+        Include::Metadata => partial(kind, scale, version).into(),
+        Include::Object => scale.into(),
+    };
+    Ok(json::to_vec(&object::value!({
+        "kind": "Table",
+        "apiVersion": (version.api_version()),
+        "metadata": metadata,
+        "columnDefinitions": (describe(&kinds::scale_columns(kind))),
+        "rows": [{"cells": cells, "object": shown}],
+    })))
+}
+
 /// How the objects of rows begin.
 struct Headers {
     metadata: Vec<u8>,
@@ -213,7 +242,7 @@ fn open_rows(kind: &Kind, meta: &Meta, style: Style, out: &mut Vec<u8>) {
     meta.write(out);
     out.extend_from_slice(b",\"columnDefinitions\":");
     let columns = if style.columns {
-        columns(kind)
+        describe(kind.columns())
     } else {
         Value::Null
     };
@@ -221,8 +250,8 @@ fn open_rows(kind: &Kind, meta: &Meta, style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"rows\":[");
 }
 
-fn columns(kind: &Kind) -> Value {
-    let columns = kind.columns().iter().map(|column| {
+fn describe(columns: &[Column]) -> Value {
+    let columns = columns.iter().map(|column| {
         object::value!({
             "name": (column.name.clone()),
             "type": (column.kind.clone()),

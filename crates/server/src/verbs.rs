@@ -54,13 +54,20 @@ async fn dispatch(
     path: &ResourcePath,
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
+    // The deprecated paths of watches lead to objects, not to parts of them.
+    if path.watch_prefix && !path.subresource.is_empty() && !kind.is_custom() {
+        return Err(Failure::no_such_resource());
+    }
     if is_connection(kind, &path.subresource) {
         return Box::pin(connect::answer(call, kind, verb, path, warnings)).await;
     }
-    let operation = operation(call, kind, verb, path)?;
+    let operation = if kind.is_custom() {
+        custom_operation(kind, verb, path)?
+    } else {
+        operation(call, kind, verb, path)?
+    };
     let stream = match operation {
-        Operation::Watch => Stream::Wanted,
-        Operation::List => Stream::Offered,
+        Operation::Watch | Operation::List => Stream::Offered,
         _ => Stream::No,
     };
     // What is answered and never stored has no tables.
@@ -68,29 +75,13 @@ async fn dispatch(
     let offer = Offer {
         tables: !only_created,
         protobuf: !kind.is_custom(),
+        router: !kind.is_custom(),
         stream,
     };
-    let accept = call.header(header::ACCEPT);
-    let mut representation = negotiate::accept(accept, offer).map_err(|refused| {
-        let refused = match refused {
-            // No router looks at the header before the handler of custom resources does.
-            negotiate::NotAcceptable::Unknown(offer) if kind.is_custom() => {
-                negotiate::NotAcceptable::Parameters(offer)
-            }
-            refused => refused,
-        };
-        let failure = Failure::new(406, "NotAcceptable", refused.message());
-        match refused {
-            negotiate::NotAcceptable::Unknown(_) => failure.about(Default::default()),
-            negotiate::NotAcceptable::Parameters(_) => failure,
-        }
-    })?;
+    let mut representation = negotiate::accept(call.header(header::ACCEPT), offer)?;
     let user_agent = call.header(header::USER_AGENT).unwrap_or_default();
-    representation.pretty = negotiate::is_pretty(
-        call.query.boolean("pretty"),
-        representation.pretty,
-        user_agent,
-    );
+    representation.pretty =
+        negotiate::is_pretty(call.query.text("pretty"), representation.pretty, user_agent);
     // In boxes: what a write keeps is large, and would be copied at each level on the way up.
     match operation {
         Operation::Get => get(call, kind, path, representation).await,
@@ -125,7 +116,40 @@ enum Operation {
     DeleteCollection,
 }
 
-/// What the method does on this path, if the resource offers it.
+/// What the method does on the path of a custom resource, which is stricter about verbs than about
+/// paths: whoever names an object when creating another, or more than a subresource, is heard.
+fn custom_operation(kind: &Kind, verb: &str, path: &ResourcePath) -> Result<Operation, Failure> {
+    let mut subject = Subject {
+        group: kind.group.clone(),
+        resource: kind.resource.clone(),
+        name: path.name.as_str().into(),
+    };
+    let nested = !path.subresource.is_empty();
+    if nested && kind.subresource(&path.subresource).is_none() {
+        return Err(Error::NotFound(subject).into());
+    }
+    match verb {
+        "get" => Ok(Operation::Get),
+        "update" if path.name.is_empty() => {
+            Err(Error::BadRequest("name must be provided".to_owned()).into())
+        }
+        "update" => Ok(Operation::Update),
+        "patch" => Ok(Operation::Patch),
+        "list" if !nested => Ok(Operation::List),
+        "watch" if !nested => Ok(Operation::Watch),
+        "create" if !nested => Ok(Operation::Create),
+        "delete" if !nested => Ok(Operation::Delete),
+        "deletecollection" if !nested => Ok(Operation::DeleteCollection),
+        other => {
+            subject.name = Default::default();
+            let whole = format!("{}.{}", kind.resource, kind.group);
+            let text = format!("{other} is not supported on resources of kind \"{whole}\"");
+            Err(Failure::new(405, "MethodNotAllowed", text).about(subject))
+        }
+    }
+}
+
+/// What the method does on this path, if the built-in resource offers it.
 fn operation(
     call: &Call,
     kind: &Kind,
@@ -137,14 +161,6 @@ fn operation(
     } else {
         match kind.subresource(&path.subresource) {
             Some(nested) if path.rest.is_empty() => &nested.verbs,
-            _ if kind.is_custom() => {
-                let subject = Subject {
-                    group: kind.group.clone(),
-                    resource: kind.resource.clone(),
-                    name: path.name.as_str().into(),
-                };
-                return Err(Error::NotFound(subject).into());
-            }
             _ => return Err(Failure::no_such_resource()),
         }
     };
@@ -159,6 +175,10 @@ fn operation(
         return Err(Failure::no_such_resource());
     }
     let all_namespaces = kind.namespaced && path.namespace.is_empty();
+    let selected = matches!(verb, "list" | "watch" | "deletecollection");
+    if all_namespaces && !path.name.is_empty() && !selected {
+        return Err(Failure::no_such_resource());
+    }
     let (operation, name) = match (verb, &call.method) {
         (_, &Method::HEAD) => return Err(Failure::method_not_allowed()),
         ("get", _) => (Operation::Get, "get"),
@@ -171,39 +191,14 @@ fn operation(
         ("patch", _) if !path.name.is_empty() => (Operation::Patch, "patch"),
         ("delete", _) => (Operation::Delete, "delete"),
         ("deletecollection", _) => (Operation::DeleteCollection, "deletecollection"),
-        // Custom resources are answered by a handler of their own, with words of its own.
-        ("update" | "patch", _) if kind.is_custom() => {
-            return Err(Error::BadRequest("name must be provided".to_owned()).into());
-        }
-        _ => return Err(not_offered(kind, verb)),
+        _ => return Err(Failure::method_not_allowed()),
     };
     let everywhere = matches!(operation, Operation::List | Operation::Watch);
-    // While its definition is being deleted, a custom kind publishes less than it answers.
-    let ending = kind.is_terminating() && path.subresource.is_empty();
-    let is_offered = ending || offered.iter().any(|offered| offered == name);
+    let is_offered = offered.iter().any(|offered| offered == name);
     if !is_offered || (all_namespaces && !everywhere) {
-        if all_namespaces && !path.name.is_empty() && !everywhere {
-            return Err(Failure::no_such_resource());
-        }
-        return Err(not_offered(kind, verb));
+        return Err(Failure::method_not_allowed());
     }
     Ok(operation)
-}
-
-/// The method means nothing here.
-fn not_offered(kind: &Kind, verb: &str) -> Failure {
-    if !kind.is_custom() {
-        return Failure::method_not_allowed();
-    }
-    let text = format!(
-        "{verb} is not supported on resources of kind \"{}.{}\"",
-        kind.resource, kind.group
-    );
-    Failure::new(405, "MethodNotAllowed", text).about(Subject {
-        group: kind.group.clone(),
-        resource: kind.resource.clone(),
-        name: Default::default(),
-    })
 }
 
 async fn get(
@@ -220,7 +215,7 @@ async fn get(
     }
     if path.subresource == "scale" {
         let scale = resources.scale(kind, &path.namespace, &path.name).await?;
-        return render::virtual_object(call, scale, representation);
+        return render::virtual_object(call, kind, scale, representation);
     }
     let record = resources
         .get(kind, &path.namespace, &path.name, version)
@@ -258,7 +253,11 @@ async fn create(
 ) -> Result<Response<Body>, Failure> {
     let body = read_body(call).await?;
     let options = write_options(call, Verb::Create)?;
-    let request = request(call, kind, path, &options, warnings);
+    let mut request = request(call, kind, path, &options, warnings);
+    if kind.is_custom() {
+        // The new object is named by its body alone.
+        request.name = "";
+    }
     let written = call.state.resources.create(&request, &body).await?;
     respond_written(call, kind, written, representation)
 }
@@ -296,6 +295,9 @@ async fn patch(
         kind,
         call.state.resources.has_server_side_apply(),
     )?;
+    if path.name.is_empty() {
+        return Err(Error::BadRequest("name must be provided".to_owned()).into());
+    }
     let bytes = read_bytes(call).await?;
     let body = RequestBody {
         media: Media::Json,
@@ -471,7 +473,9 @@ fn respond_written(
         WrittenObject::Stored { value, revision } => {
             render::stored(call, kind, &value, revision, representation)?
         }
-        WrittenObject::Virtual(object) => render::virtual_object(call, object, representation)?,
+        WrittenObject::Virtual(object) => {
+            render::virtual_object(call, kind, object, representation)?
+        }
     };
     if written.created {
         *answer.status_mut() = StatusCode::CREATED;
@@ -525,22 +529,29 @@ async fn delete_options(call: &mut Call) -> Result<DeleteOptions, Failure> {
             resources::body::read_message(&bytes, DELETE_OPTIONS).map_err(Failure::from)?
         }
     };
+    if !matches!(parsed, Value::Object(_) | Value::Null) {
+        let found = resources::body::json_type(&parsed);
+        return Err(bad(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    }
     let kind = parsed.str_at(&["kind"]).unwrap_or_default();
     if !matches!(kind, "" | "DeleteOptions") {
-        return Err(bad(format!("a {kind} is not DeleteOptions")));
+        let version = parsed.str_at(&["apiVersion"]).filter(|it| !it.is_empty());
+        let version = version.unwrap_or("meta.k8s.io/v1");
+        return Err(bad(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \
+             \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
+        )));
     }
     read_delete_options(&parsed)
 }
 
 fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
     let wrong = |field: &str, found: &Value, wanted: &str| {
-        let found = match found {
-            Value::String(_) => "string",
-            Value::Bool(_) => "bool",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-            _ => "number",
-        };
+        let found = resources::body::json_type(found);
         let text = format!(
             "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type \
              {wanted}"
@@ -565,9 +576,12 @@ fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
     };
     let policy = text("propagationPolicy")?;
     let policy = propagation(policy.as_deref());
-    let dry_run: Vec<String> = field("dryRun")
-        .and_then(Value::as_array)
-        .unwrap_or_default()
+    let dry_run = match field("dryRun") {
+        None => &[],
+        Some(Value::Array(values)) => &values[..],
+        Some(other) => return Err(wrong("dryRun", other, "[]string")),
+    };
+    let dry_run: Vec<String> = dry_run
         .iter()
         .filter_map(|value| value.as_str().map(str::to_owned))
         .collect();

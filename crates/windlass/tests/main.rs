@@ -15,3 +15,4 @@ mod paths;
 mod raw;
 mod rust_client;
 mod soak;
+mod wording;

@@ -177,6 +177,14 @@ impl Connection {
         }
     }
 
+    /// Asks with a body of this type.
+    pub(crate) async fn ask_typed(&mut self, request: &str, kind: &str, body: &str) -> Answer {
+        let length = format!("content-length: {}", body.len());
+        let kind = format!("content-type: {kind}");
+        self.send(request, &[&length, &kind], body).await;
+        self.receive().await
+    }
+
     /// Makes a request with a JSON body, which may be empty.
     pub(crate) async fn ask(&mut self, request: &str, headers: &[&str], body: &str) -> Answer {
         let length = format!("content-length: {}", body.len());

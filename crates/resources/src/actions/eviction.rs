@@ -25,7 +25,13 @@ const ATTEMPTS_MAX: usize = 20;
 impl Resources {
     /// `POST` of an Eviction to a pod.
     pub(super) async fn evict(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let kind = self.sent_kind(request.kind, ("policy", "v1", "Eviction"), EVICTION)?;
+        let said = body::parse_plain(body, EVICTION).unwrap_or_default();
+        // The older version is still read; it is no different.
+        let version = match said.str_at(&["apiVersion"]) {
+            Some("policy/v1beta1") => "v1beta1",
+            _ => "v1",
+        };
+        let kind = self.sent_kind(request.kind, ("policy", version, "Eviction"), EVICTION)?;
         let sent = Request {
             kind: &kind,
             ..*request

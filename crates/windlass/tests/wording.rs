@@ -1,0 +1,264 @@
+//! Requests that are wrong in a small way, and what the server says about each.
+//!
+//! People and programs match on these texts, so they are upstream's to the letter. A case is a
+//! request, the type of its body, the body, and the code and text of the answer.
+
+use serde_json::Value;
+use testkit::Launch;
+
+use crate::raw::Connection;
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+const DEFINITION: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.org"},
+    "spec": {"group": "example.org", "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas"}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}}
+            }}}}]}}"#;
+const WIDGET: &str = r#"{"apiVersion": "example.org/v1", "kind": "Widget",
+    "metadata": {"name": "one"}, "spec": {"replicas": 1}}"#;
+
+/// Objects that the cases are about.
+async fn set_up(admin: &mut Connection) {
+    let objects = [
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            DEFINITION,
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            r#"{"metadata": {"name": "one"}}"#,
+        ),
+        (
+            "/api/v1/namespaces/default/replicationcontrollers",
+            r#"{"metadata": {"name": "one"}, "spec": {"selector": {"a": "b"}, "template":
+                {"metadata": {"labels": {"a": "b"}}, "spec": {"containers":
+                    [{"name": "main", "image": "x"}]}}}}"#,
+        ),
+        ("/apis/example.org/v1/namespaces/default/widgets", WIDGET),
+    ];
+    for (path, object) in objects {
+        let answer = admin.ask(&format!("POST {path}"), &[], object).await;
+        assert_eq!(answer.code, 201, "{path}: {}", answer.body);
+    }
+}
+
+type Case = (&'static str, &'static str, &'static str, u16, &'static str);
+
+async fn check(admin: &mut Connection, cases: &[Case]) {
+    for (request, content_type, body, code, text) in cases {
+        let (method, path) = request.split_once(' ').unwrap();
+        let place = match path.split_once('/') {
+            Some(("widgets", _)) => "/apis/example.org/v1/namespaces/default",
+            _ => "/api/v1/namespaces/default",
+        };
+        let line = format!("{method} {place}/{path}");
+        let answer = admin.ask_typed(&line, content_type, body).await;
+        assert_eq!(answer.code, *code, "{line} {body}: {}", answer.body);
+        let status: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        let message = status["message"].as_str().unwrap_or_default();
+        assert!(message.contains(text), "{line} {body}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_about_small_mistakes() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    set_up(&mut admin).await;
+    check(&mut admin, BODIES).await;
+    check(&mut admin, PATCHES).await;
+    check(&mut admin, PARTS).await;
+    check(&mut admin, CUSTOM).await;
+    check(&mut admin, DELETIONS).await;
+}
+
+const BODIES: &[Case] = &[
+    (
+        "POST configmaps",
+        JSON,
+        r#"{"apiVersion": "a/b/c"}"#,
+        400,
+        "unexpected GroupVersion string",
+    ),
+    (
+        "POST configmaps",
+        JSON,
+        r#"{"apiVersion": "v1", "kind": "ConfigMapList"}"#,
+        400,
+        "converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion",
+    ),
+    (
+        "PUT configmaps/one",
+        JSON,
+        "null",
+        400,
+        "name must be provided",
+    ),
+    (
+        "POST configmaps?fieldValidation=Strict",
+        JSON,
+        r#"{"metadata": {"name": "two"}, "foo": 1, "foo": 2, "data": {"a": "1", "a": "2"}}"#,
+        400,
+        r#"strict decoding error: unknown field "foo", duplicate field "data.a""#,
+    ),
+];
+
+const PATCHES: &[Case] = &[
+    (
+        "PATCH configmaps/none",
+        MERGE,
+        "{",
+        404,
+        r#"configmaps "none" not found"#,
+    ),
+    (
+        "PATCH configmaps/one",
+        MERGE,
+        "",
+        400,
+        "error decoding patch: ",
+    ),
+    (
+        "PATCH configmaps/one",
+        MERGE,
+        "null",
+        400,
+        "Invalid JSON Patch",
+    ),
+    (
+        "PATCH configmaps/one",
+        STRATEGIC,
+        r#"{"kind": "Secret"}"#,
+        200,
+        "",
+    ),
+    (
+        "PATCH configmaps/one?fieldValidation=Strict",
+        MERGE,
+        r#"{"foo": 1, "data": {"a": "1", "a": "2"}}"#,
+        422,
+        r#"strict decoding error: duplicate field "data.a", unknown field "foo""#,
+    ),
+];
+
+const PARTS: &[Case] = &[
+    (
+        "PATCH replicationcontrollers/none/scale?fieldManager=m",
+        APPLY,
+        r#"{"apiVersion": "v1", "kind": "Foo"}"#,
+        404,
+        r#"replicationcontrollers "none" not found"#,
+    ),
+    (
+        "PATCH replicationcontrollers/one/scale?fieldValidation=Strict",
+        MERGE,
+        r#"{"foo": 1}"#,
+        422,
+        r#"strict decoding error: unknown field "foo""#,
+    ),
+    (
+        "PATCH replicationcontrollers/one/scale",
+        MERGE,
+        r#"{"kind": "Foo"}"#,
+        422,
+        r#"no kind "Foo" is registered for version "autoscaling/v1""#,
+    ),
+    (
+        "PUT replicationcontrollers/one/scale?fieldValidation=Strict",
+        JSON,
+        r#"{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one"},
+            "spec": {"replicas": 1, "foo": 1}}"#,
+        400,
+        r#"Scale in version "v1" cannot be handled as a Scale: strict decoding error: unknown "#,
+    ),
+];
+
+const CUSTOM: &[Case] = &[
+    ("PUT widgets", JSON, WIDGET, 400, "name must be provided"),
+    (
+        "DELETE widgets/one/status",
+        JSON,
+        "",
+        405,
+        r#"delete is not supported on resources of kind "widgets.example.org""#,
+    ),
+    (
+        "POST widgets/other",
+        JSON,
+        WIDGET,
+        409,
+        r#"widgets.example.org "one" already exists"#,
+    ),
+    (
+        "POST widgets",
+        JSON,
+        "null",
+        400,
+        "Object 'Kind' is missing in 'null'",
+    ),
+    (
+        "PUT widgets/one",
+        JSON,
+        r#"{"apiVersion": "example.org/v1", "kind": "Widget", "metadata":
+            {"name": "one", "uid": "x"}}"#,
+        409,
+        "Precondition failed: UID in precondition: x",
+    ),
+    (
+        "POST widgets?fieldValidation=Strict",
+        "application/yaml",
+        "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: two}\nspec:\n  \
+         replicas: 1\n  replicas: 2\n  foo: 1\n",
+        400,
+        "strict decoding error: yaml: unmarshal errors:\n  line 6: key \"replicas\" already set in \
+         map, unknown field \"spec.foo\"",
+    ),
+];
+
+const DELETIONS: &[Case] = &[
+    (
+        "DELETE configmaps/one?resourceVersion=abc",
+        JSON,
+        "",
+        409,
+        "(abc) does not match",
+    ),
+    (
+        "DELETE configmaps/one?propagationPolicy=",
+        JSON,
+        "",
+        422,
+        r#"Unsupported value: """#,
+    ),
+    (
+        "DELETE configmaps/one",
+        JSON,
+        r#"{"dryRun": "All"}"#,
+        400,
+        "DeleteOptions.dryRun of type",
+    ),
+    (
+        "DELETE configmaps/one",
+        JSON,
+        "[]",
+        400,
+        "json: cannot unmarshal array",
+    ),
+    (
+        "DELETE configmaps/one",
+        JSON,
+        r#"{"kind": "Foo"}"#,
+        400,
+        r#"no kind "Foo" is registered for version "meta.k8s.io/v1" in scheme "#,
+    ),
+];
