@@ -184,6 +184,8 @@ pub struct Patch {
     pub merge_key: Text,
     /// `$retainKeys` is honoured.
     pub retain_keys: bool,
+    /// A map is replaced by the patch's as it stands, directives and all.
+    pub replace: bool,
 }
 
 impl Types {

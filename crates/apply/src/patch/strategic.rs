@@ -151,6 +151,9 @@ impl<'t> Merge<'t> {
         match (original, patch) {
             (Value::Object(original), Value::Object(patch)) => {
                 let field = self.field(ty, key)?;
+                if field.patch.replace {
+                    return Ok(Some(Value::Object(patch)));
+                }
                 self.map(field.ty, original, patch, depth + 1)
                     .map(|map| Some(Value::Object(map)))
             }

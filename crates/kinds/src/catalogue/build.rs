@@ -316,6 +316,7 @@ fn patch(strategy: &str, key: &str) -> Patch {
     Patch {
         merge: parts.clone().any(|part| part == "merge"),
         merge_key: key.into(),
-        retain_keys: parts.any(|part| part == "retainKeys"),
+        retain_keys: parts.clone().any(|part| part == "retainKeys"),
+        replace: parts.any(|part| part == "replace"),
     }
 }

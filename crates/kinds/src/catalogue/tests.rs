@@ -262,6 +262,8 @@ fn how_do_strategic_patches_treat_fields() {
     let deployment = kind("apps", "v1", "deployments");
     let spec = at(deployment, &["spec"]);
     assert!(field(&spec, "strategy").patch.retain_keys);
+    let budget = at(kind("policy", "v1", "poddisruptionbudgets"), &["spec"]);
+    assert!(field(&budget, "selector").patch.replace);
     let pod = at(deployment, &["spec", "template", "spec"]);
     let volumes = &field(&pod, "volumes").patch;
     assert!(volumes.merge && volumes.retain_keys);

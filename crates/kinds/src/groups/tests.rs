@@ -52,7 +52,7 @@ fn create(sent: &str) -> String {
     let (kind, mut object) = read(sent);
     (kind.rules.prepare_create)(&mut object);
     (kind.rules.stamp)(&mut object, None, "", NOW);
-    print(&object.into())
+    print(&kind.print(object).into())
 }
 
 fn update(stored: &str, sent: &str, subresource: &str) -> String {
@@ -60,7 +60,7 @@ fn update(stored: &str, sent: &str, subresource: &str) -> String {
     let (kind, mut new) = read(sent);
     (kind.rules.prepare_update)(&mut new, &old, subresource);
     (kind.rules.stamp)(&mut new, Some(&old), subresource, NOW);
-    print(&new.into())
+    print(&kind.print(new).into())
 }
 
 /// Runs `result` over the cases of a file and compares it with the last line of each.

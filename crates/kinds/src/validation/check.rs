@@ -12,6 +12,15 @@ pub(crate) type Errors = Vec<FieldError>;
 
 /// What a value says that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
+/// Texts that upstream keeps behind pointers: one that is gone is `null` rather than empty.
+const MAY_BE_ABSENT: [&str; 6] = [
+    "completionMode",
+    "managedBy",
+    "nodeName",
+    "reclaimPolicy",
+    "volumeBindingMode",
+    "volumeMode",
+];
 const NEGATIVE: &str = "must be greater than or equal to 0";
 const NOT_POSITIVE: &str = "must be greater than zero";
 
@@ -172,8 +181,14 @@ pub(crate) fn optional_subdomain(text: &str, path: &Path<'_>, errors: &mut Error
 
 /// Checks that a value has not changed.
 pub(crate) fn unchanged(new: &Map, old: &Map, key: &str, path: &Path<'_>, errors: &mut Errors) {
-    if !same(new.value(key), old.value(key)) {
-        immutable(&path.field(key), new.value(key), old.value(key), errors);
+    let (now, before) = (new.value(key), old.value(key));
+    if same(now, before) {
+        return;
+    }
+    if MAY_BE_ABSENT.contains(&key) {
+        errors.invalid_value(&path.field(key), now, IMMUTABLE);
+    } else {
+        immutable(&path.field(key), now, before, errors);
     }
 }
 

@@ -431,6 +431,14 @@ fn cluster_ips_change(spec: &Map, stored: &Map, path: &Path<'_>, errors: &mut Er
     let all = spec.value("clusterIPs");
     let (new, old) = (spec.list("clusterIPs"), stored.list("clusterIPs"));
     let ips = path.field("clusterIPs");
+    let readable = |ip: &Value| {
+        let text = ip.as_str().unwrap_or_default();
+        text.is_empty() || text == "None" || addresses::parse_sloppy(text).is_some()
+    };
+    if !new.iter().all(readable) {
+        // What they are is reported; that they changed goes without saying.
+        return;
+    }
     if new.len() == old.len() {
         for (index, _) in old
             .iter()

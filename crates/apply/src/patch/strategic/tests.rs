@@ -77,7 +77,11 @@ pub(in crate::patch) fn sample() -> (Types, TypeId) {
     let by = |key: &str| Patch {
         merge: true,
         merge_key: key.into(),
-        retain_keys: false,
+        ..Patch::default()
+    };
+    let replaced = Patch {
+        replace: true,
+        ..Patch::default()
     };
     let mut graph = Graph {
         types: Types::new(),
@@ -113,6 +117,7 @@ pub(in crate::patch) fn sample() -> (Types, TypeId) {
         ("finalizers", strings, by("")),
         ("args", strings, plain()),
         ("labels", labels, plain()),
+        ("selector", labels, replaced),
         ("lists", lists, by("")),
         ("containers", containers, by("name")),
         ("keyless", containers, by("")),
@@ -527,4 +532,16 @@ fn names_count(document: &Value) -> usize {
         .get("containers")
         .and_then(Value::as_array)
         .map_or(0, <[Value]>::len)
+}
+
+#[test]
+fn a_map_that_is_replaced_keeps_nothing_and_knows_no_directives() {
+    for (patch, wanted) in [
+        (value!({"b": "2"}), value!({"b": "2"})),
+        (value!({"$patch": "delete"}), value!({"$patch": "delete"})),
+    ] {
+        let document = value!({"selector": {"a": "1"}});
+        let after = patched(document, value!({"selector": (patch)}));
+        assert_eq!(after, Ok(value!({"selector": (wanted)})));
+    }
 }

@@ -109,6 +109,7 @@ fn added_tolerations(spec: &Map, stored: &Map, path: &Path<'_>, errors: &mut Err
         if !kept {
             let detail = "existing toleration can not be modified except its tolerationSeconds";
             errors.forbidden(path, detail);
+            return;
         }
     }
     affinity::tolerations(list, path, errors);
