@@ -217,9 +217,11 @@ impl Configuration {
                 TypeError::Mismatch { found, wanted, .. } if found.starts_with("number ") => {
                     format!("cannot convert float64 to {wanted}")
                 }
-                TypeError::Malformed { message, .. } => {
+                // Only bytes are read by the decoder of JSON itself.
+                TypeError::Malformed { message, .. } if message.contains("base64") => {
                     format!("error decoding from json: {message}")
                 }
+                TypeError::Malformed { message, .. } => message,
                 other => other.to_string(),
             };
             Error::BadRequest(format!(

@@ -22,6 +22,16 @@ const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Checks a claim inside a pod's volume.
 pub(crate) fn template(template: &Map, path: &Path<'_>, errors: &mut Errors) {
+    template_metadata(template, path, errors);
+    spec(
+        template.object_or_empty("spec"),
+        &path.field("spec"),
+        errors,
+    );
+}
+
+/// Checks the metadata of what is made from a template: it has labels and annotations alone.
+pub(crate) fn template_metadata(template: &Map, path: &Path<'_>, errors: &mut Errors) {
     let metadata = template.object_or_empty("metadata");
     let at = path.field("metadata");
     meta::annotations(
@@ -50,11 +60,6 @@ pub(crate) fn template(template: &Map, path: &Path<'_>, errors: &mut Errors) {
             errors.forbidden(&at.field(shown), "cannot be set");
         }
     }
-    spec(
-        template.object_or_empty("spec"),
-        &path.field("spec"),
-        errors,
-    );
 }
 
 /// Checks the spec of a claim.

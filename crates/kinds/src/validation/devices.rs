@@ -1,23 +1,27 @@
 //! Devices: classes, claims and the slices that drivers publish.
 //!
-//! Contract: upstream's `pkg/apis/resource/validation/validation.go`.
+//! Contract: `resource/validation` of kube-apiserver.
 
 mod claim;
 mod selector;
+mod slices;
+mod status;
 
 use object::field::{FieldError, Path};
-use object::{Map, Value, names};
+use object::{Map, Value, json, names};
+
+pub(crate) use slices::slice;
 
 use super::check::{self, Errors, Report};
 use super::read::{Read, maps};
-use super::{meta, pod, quantities};
+use super::{claims, internal, meta, pod, quantities};
 
 const REQUESTS_MAX: usize = 32;
 const SELECTORS_MAX: usize = 32;
 const FIRST_AVAILABLE_MAX: usize = 8;
-const DEVICES_MAX: usize = 128;
-const ONE_OF_NODES: &str =
-    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+const CONFIGURATIONS_MAX: usize = 32;
+const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
+const IDENTIFIER_BYTES_MAX: usize = 32;
 
 /// Checks a class of devices.
 pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
@@ -33,7 +37,7 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
         &path.field("selectors"),
         &mut errors,
     );
-    configurations(spec.list("config"), 0, &path.field("config"), &mut errors);
+    configurations(spec.list("config"), &path.field("config"), &mut errors);
     if spec.has("extendedResourceName") {
         let name = spec.text("extendedResourceName");
         if !quantities::is_extended(name) {
@@ -47,13 +51,14 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
 /// Checks a claim of devices.
 pub(crate) fn claim(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    if old.is_some() && subresource == "status" {
+    if let (Some(old), "status") = (old, subresource) {
+        status::changed(new, old, &mut errors);
         return errors;
     }
     let root = Path::root();
     if let Some(old) = old {
         meta::again(new, true, &mut errors);
-        check::unchanged(new, old, "spec", &root, &mut errors);
+        unchanged(new, old, "ResourceClaimSpec", &mut errors);
         return errors;
     }
     claim_spec(
@@ -68,44 +73,81 @@ pub(crate) fn claim(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fiel
 pub(crate) fn claim_template(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let root = Path::root();
-    if let Some(old) = old {
+    if old.is_some() {
         meta::again(new, true, &mut errors);
-        check::unchanged(new, old, "spec", &root, &mut errors);
-        return errors;
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
-    let metadata = spec.object_or_empty("metadata");
-    let at = path.field("metadata");
-    meta::annotations(
-        metadata.object("annotations"),
-        &at.field("annotations"),
-        &mut errors,
-    );
-    meta::labels(metadata.object("labels"), &at.field("labels"), &mut errors);
+    claims::template_metadata(spec, &path, &mut errors);
     claim_spec(
         spec.object_or_empty("spec"),
         &path.field("spec"),
         &mut errors,
     );
+    if let Some(old) = old {
+        unchanged(new, old, "ResourceClaimTemplateSpec", &mut errors);
+    }
     errors
+}
+
+fn unchanged(new: &Map, old: &Map, structure: &str, errors: &mut Errors) {
+    let (now, before) = (new.value("spec"), old.value("spec"));
+    if !check::same(now, before) {
+        let root = Path::root();
+        let path = root.field("spec");
+        errors.push(internal::invalid(&path, now, structure, check::IMMUTABLE));
+    }
 }
 
 fn claim_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     let devices = spec.object_or_empty("devices");
     let path = path.field("devices");
-    let requests = path.field("requests");
+    let requests = devices.list("requests");
+    let limit = REQUESTS_MAX;
     named_set(
-        devices.list("requests"),
-        REQUESTS_MAX,
-        &requests,
+        requests,
+        limit,
+        &path.field("requests"),
         errors,
         |one, path, errors| {
-            check::label(one.text("name"), &path.field("name"), errors);
+            name(one.text("name"), &path.field("name"), errors);
             request(one, path, errors);
         },
     );
     claim::check(devices, &path, errors);
+}
+
+/// Checks the name of a request or device.
+fn name(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    errors.each(path, text, names::dns1123_label(text));
+}
+
+/// Checks the name of an attribute or a capacity: an identifier, perhaps with a domain.
+fn qualified_name(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts.as_slice() {
+        [id] => identifier(id, path, errors),
+        [domain, id] => {
+            if domain.is_empty() {
+                errors.invalid(path, "", "the domain must not be empty");
+            } else {
+                pod::csi_driver_name(domain, path, errors);
+            }
+            if id.is_empty() {
+                errors.invalid(path, "", "the name must not be empty");
+            } else {
+                identifier(id, path, errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn identifier(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    if text.len() > IDENTIFIER_BYTES_MAX {
+        errors.push(FieldError::too_long(path, IDENTIFIER_BYTES_MAX));
+    }
+    errors.each(path, text, names::c_identifier(text));
 }
 
 /// Checks a list whose items have names of their own.
@@ -119,16 +161,12 @@ fn named_set(
     if list.len() > limit {
         errors.push(FieldError::too_many(path, list.len(), limit));
     }
-    if list.len() > limit {
-        return;
-    }
     for (index, one) in maps(list) {
-        item(one, &path.index(index), errors);
-    }
-    for (index, one) in maps(list) {
+        let path = path.index(index);
+        item(one, &path, errors);
         let name = one.text("name");
         if maps(&list[..index]).any(|(_, other)| other.text("name") == name) {
-            errors.duplicate(&path.index(index), name);
+            errors.duplicate(&path, name);
         }
     }
 }
@@ -154,7 +192,7 @@ fn request(request: &Map, path: &Path<'_>, errors: &mut Errors) {
                 &path,
                 errors,
                 |one, path, errors| {
-                    check::label(one.text("name"), &path.field("name"), errors);
+                    name(one.text("name"), &path.field("name"), errors);
                     wanted(one, path, errors);
                 },
             );
@@ -194,127 +232,43 @@ fn selectors(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
         let path = path.index(index);
         let path = path.field("cel");
         match selector.object("cel") {
-            Some(expression) => selector::check(expression, &path, errors),
             None => errors.required(&path, ""),
+            Some(cel) => selector::check(cel, &path, errors),
         }
     }
 }
 
-/// Checks the configurations from `first` on.
-fn configurations(list: &[Value], first: usize, path: &Path<'_>, errors: &mut Errors) {
-    for (index, config) in maps(list).skip_while(|(index, _)| *index < first) {
-        let path = path.index(index);
-        let Some(opaque) = config.object("opaque") else {
-            errors.required(&path.field("opaque"), "");
-            continue;
-        };
-        let at = path.field("opaque");
-        pod::csi_driver_name(opaque.text("driver"), &at.field("driver"), errors);
-        let parameters = opaque.value("parameters");
-        if !opaque.has("parameters") || parameters.is_null() {
-            errors.required(&at.field("parameters"), "");
-        } else if !matches!(parameters, Value::Object(_)) {
-            let detail = "must be a valid JSON object";
-            errors.invalid(&at.field("parameters"), "<value omitted>", detail);
+fn configurations(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    if list.len() > CONFIGURATIONS_MAX {
+        errors.push(FieldError::too_many(path, list.len(), CONFIGURATIONS_MAX));
+    }
+    for (index, config) in maps(list) {
+        configuration(config, &path.index(index), errors);
+    }
+}
+
+fn configuration(config: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let at = path.field("opaque");
+    match config.object("opaque") {
+        None => errors.required(&at, ""),
+        Some(opaque) => {
+            pod::csi_driver_name(opaque.text("driver"), &at.field("driver"), errors);
+            raw(opaque.value("parameters"), &at.field("parameters"), errors);
         }
     }
 }
 
-/// Checks a slice of a pool of devices.
-pub(crate) fn slice(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
-    let mut errors = Errors::new();
-    let root = Path::root();
-    let path = root.field("spec");
-    let spec = new.object_or_empty("spec");
-    pod::csi_driver_name(spec.text("driver"), &path.field("driver"), &mut errors);
-    pool(
-        spec.object_or_empty("pool"),
-        &path.field("pool"),
-        &mut errors,
-    );
-    if let Some(old) = old {
-        let stored = old.object_or_empty("spec");
-        let (pool, stored_pool) = (spec.object_or_empty("pool"), stored.object_or_empty("pool"));
-        check::unchanged(pool, stored_pool, "name", &path.field("pool"), &mut errors);
-        check::unchanged(spec, stored, "driver", &path, &mut errors);
-        check::unchanged(spec, stored, "nodeName", &path, &mut errors);
-    }
-    nodes(spec, &path, &mut errors);
-    let devices = path.field("devices");
-    named_set(
-        spec.list("devices"),
-        DEVICES_MAX,
-        &devices,
-        &mut errors,
-        |one, path, errors| {
-            check::label(one.text("name"), &path.field("name"), errors);
-        },
-    );
-    errors
-}
-
-fn pool(pool: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let name = pool.text("name");
-    let at = path.field("name");
-    if name.is_empty() {
-        errors.required(&at, "");
-    }
-    for part in name.split('/').filter(|_| !name.is_empty()) {
-        errors.each(&at, part, names::dns1123_subdomain(part));
-    }
-    let count = pool.int("resourceSliceCount").unwrap_or_default();
-    check::above_zero(count, &path.field("resourceSliceCount"), errors);
-    if let Some(generation) = pool.int("generation").filter(|it| *it < 0) {
-        let detail = "must be greater than or equal to zero";
-        errors.invalid(&path.field("generation"), generation, detail);
+/// Checks what only a driver understands: it is an object, and not too long.
+fn raw(value: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match value {
+        Value::Null => errors.required(path, ""),
+        value if json::to_vec(value).len() > PARAMETERS_BYTES_MAX => {
+            errors.push(FieldError::too_long(path, PARAMETERS_BYTES_MAX));
+        }
+        Value::Object(_) => {}
+        _ => errors.invalid(path, "<value omitted>", "must be a valid JSON object"),
     }
 }
 
-fn nodes(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let mut set: Vec<&str> = Vec::new();
-    if spec.has("nodeName") {
-        let name = spec.text("nodeName");
-        if name.is_empty() {
-            let detail = "must be either unset or set to a non-empty string";
-            errors.invalid(&path.field("nodeName"), name, detail);
-        } else {
-            set.push("`nodeName`");
-            errors.each(
-                &path.field("nodeName"),
-                name,
-                names::dns1123_subdomain(name),
-            );
-        }
-    }
-    if let Some(selector) = spec.object("nodeSelector") {
-        set.push("`nodeSelector`");
-        pod::node_selector(selector, &path.field("nodeSelector"), errors);
-        if selector.list("nodeSelectorTerms").len() != 1 {
-            let path = path.field("nodeSelector");
-            let terms = selector.value("nodeSelectorTerms");
-            let detail = "must have exactly one node selector term";
-            errors.invalid_value(&path.field("nodeSelectorTerms"), terms, detail);
-        }
-    }
-    for (key, shown) in [
-        ("allNodes", "`allNodes`"),
-        ("perDeviceNodeSelection", "`perDeviceNodeSelection`"),
-    ] {
-        match spec.choice(key) {
-            Some(true) => set.push(shown),
-            Some(false) => {
-                let detail = "must be either unset or set to true";
-                errors.invalid(&path.field(key), false, detail);
-            }
-            None => {}
-        }
-    }
-    match set.len() {
-        0 => errors.required(path, ONE_OF_NODES),
-        1 => {}
-        _ => {
-            let detail = format!("{ONE_OF_NODES}, but multiple fields are set");
-            errors.invalid(path, format!("{{{}}}", set.join(", ")), detail);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

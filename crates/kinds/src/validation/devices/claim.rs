@@ -3,15 +3,15 @@
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
-use super::super::check::{Errors, Report};
-use super::super::pod;
+use super::super::check::{self, Errors, Report};
 use super::super::read::{Read, maps, texts};
-use super::{REQUESTS_MAX, configurations};
+use super::{REQUESTS_MAX, configuration, qualified_name};
 
+/// What a taint of a device does.
+pub(super) const TAINT_EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 /// Constraints and configurations of one claim.
 const PARTS_MAX: usize = 32;
-const ID_BYTES_MAX: usize = 32;
-const UNKNOWN_REQUEST: &str = "must be the name of a request in the claim or the name of a \
+pub(super) const UNKNOWN_REQUEST: &str = "must be the name of a request in the claim or the name of a \
                                request and a subrequest separated by '/'";
 const ONE_ATTRIBUTE: &str = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is \
                              required, but multiple fields are set";
@@ -35,12 +35,11 @@ pub(super) fn check(devices: &Map, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     let at = path.field("config");
-    let list = devices.list("config");
-    for (index, config) in within_limit(list, &at, errors) {
+    for (index, config) in within_limit(devices.list("config"), &at, errors) {
         let path = at.index(index);
         let names = config.list("requests");
         references(names, requests, &path.field("requests"), errors);
-        configurations(&list[..=index], index, &at, errors);
+        configuration(config, &path, errors);
     }
 }
 
@@ -58,7 +57,12 @@ fn within_limit<'a>(
 }
 
 /// Checks that names refer to requests, or to one of the alternatives of a request.
-fn references(names: &[Value], requests: &[Value], path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn references(
+    names: &[Value],
+    requests: &[Value],
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     if names.len() > REQUESTS_MAX {
         errors.push(FieldError::too_many(path, names.len(), REQUESTS_MAX));
         return;
@@ -73,13 +77,13 @@ fn references(names: &[Value], requests: &[Value], path: &Path<'_>, errors: &mut
     }
 }
 
-fn reference(name: &str, requests: &[Value], path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn reference(name: &str, requests: &[Value], path: &Path<'_>, errors: &mut Errors) {
     let parts: Vec<&str> = name.split('/').collect();
     if parts.len() > 2 {
         return errors.invalid(path, name, UNKNOWN_REQUEST);
     }
     for part in &parts {
-        super::super::check::label(part, path, errors);
+        check::label(part, path, errors);
     }
     let found = maps(requests).find(|(_, it)| it.text("name") == parts[0]);
     let is_known = found.is_some_and(|(_, request)| match parts.get(1) {
@@ -93,32 +97,11 @@ fn reference(name: &str, requests: &[Value], path: &Path<'_>, errors: &mut Error
 
 /// Checks a name of the form `domain/identifier`.
 fn full_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let parts: Vec<&str> = name.split('/').collect();
-    match parts.as_slice() {
-        [id] => identifier(id, path, errors),
-        [domain, id] => {
-            match domain.is_empty() {
-                true => errors.invalid(path, "", "the domain must not be empty"),
-                false => pod::csi_driver_name(domain, path, errors),
-            }
-            match id.is_empty() {
-                true => errors.invalid(path, "", "the name must not be empty"),
-                false => identifier(id, path, errors),
-            }
-        }
-        _ => {}
-    }
-    if parts.len() == 1 {
+    qualified_name(name, path, errors);
+    if !name.contains('/') {
         let detail = "a fully qualified name must be a domain and a name separated by a slash";
         errors.invalid(path, name, detail);
     }
-}
-
-fn identifier(id: &str, path: &Path<'_>, errors: &mut Errors) {
-    if id.len() > ID_BYTES_MAX {
-        errors.push(FieldError::too_long(path, ID_BYTES_MAX));
-    }
-    errors.each(path, id, names::c_identifier(id));
 }
 
 /// Checks which taints of devices a request tolerates.
@@ -144,9 +127,8 @@ pub(super) fn tolerations(list: &[Value], path: &Path<'_>, errors: &mut Errors) 
             }
         }
         let effect = toleration.text("effect");
-        let effects = ["NoExecute", "NoSchedule", "None"];
-        if !effect.is_empty() && !effects.contains(&effect) {
-            errors.unsupported(&path.field("effect"), effect, &effects);
+        if !effect.is_empty() {
+            check::choice_or_empty(effect, &TAINT_EFFECTS, &path.field("effect"), errors);
         }
     }
 }

@@ -1,0 +1,142 @@
+//! Cases: devices as people get them wrong, and what they are told.
+
+use object::{Map, Value, value};
+
+use super::claim::UNKNOWN_REQUEST;
+use super::*;
+
+fn map(value: Value) -> Map {
+    value.as_object().expect("an object is a map").clone()
+}
+
+fn printed(errors: Vec<FieldError>) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn claim_of(devices: Value) -> Map {
+    map(value!({"metadata": {"name": "c"}, "spec": {"devices": (devices)}}))
+}
+
+#[test]
+fn claims_name_requests_that_exist() {
+    let requests = value!([{"name": "r", "exactly": {"deviceClassName": "c",
+        "allocationMode": "ExactCount", "count": 1}}]);
+    let good = value!({"requests": (requests.clone()),
+        "constraints": [{"requests": ["r"], "matchAttribute": "a.example.com/x"}]});
+    assert!(claim(&claim_of(good), None, "").is_empty());
+    let cases = [
+        (
+            value!({"requests": (requests.clone()), "constraints": [{"requests": ["x"],
+                "matchAttribute": "x"}]}),
+            vec![
+                format!("spec.devices.constraints[0].requests[0]: Invalid value: \"x\": {UNKNOWN_REQUEST}"),
+                "spec.devices.constraints[0].matchAttribute: Invalid value: \"x\": a fully qualified \
+                 name must be a domain and a name separated by a slash"
+                    .to_owned(),
+            ],
+        ),
+        (
+            value!({"requests": (requests.clone()), "config": [{"requests": ["r", "r"],
+                "opaque": {"driver": "d", "parameters": "x"}}]}),
+            vec![
+                "spec.devices.config[0].requests[1]: Duplicate value: \"r\"".to_owned(),
+                "spec.devices.config[0].opaque.parameters: Invalid value: \"<value omitted>\": must \
+                 be a valid JSON object"
+                    .to_owned(),
+            ],
+        ),
+    ];
+    for (devices, expected) in cases {
+        assert_eq!(printed(claim(&claim_of(devices), None, "")), expected);
+    }
+}
+
+#[test]
+fn selectors_must_compile_and_decide() {
+    let cases = [
+        ("device.driver == 'a'", None),
+        ("device.attributes['a.example.com'].x == 'y'", None),
+        (
+            "device.capacity['a'].m.isGreaterThan(quantity('1Gi'))",
+            None,
+        ),
+        (
+            "device.driver",
+            Some("must evaluate to bool or the unknown type, not string"),
+        ),
+        (
+            "devices.driver == 'a'",
+            Some("undeclared reference to 'devices'"),
+        ),
+        ("device.color == 'a'", Some("undefined field 'color'")),
+    ];
+    for (text, expected) in cases {
+        let class_of = map(value!({"metadata": {"name": "c"},
+            "spec": {"selectors": [{"cel": {"expression": (text)}}]}}));
+        let found = printed(class(&class_of, None, "")).concat();
+        match expected {
+            None => assert_eq!(found, "", "{text}"),
+            Some(part) => assert!(found.contains(part), "{text}: {found}"),
+        }
+    }
+}
+
+#[test]
+fn devices_of_a_slice_are_described_well() {
+    let slice_of = |device: Value| {
+        map(
+            value!({"metadata": {"name": "s"}, "spec": {"driver": "d", "allNodes": true,
+            "pool": {"name": "p", "resourceSliceCount": 1}, "devices": [(device)]}}),
+        )
+    };
+    let cases = [
+        (
+            value!({"name": "d", "attributes": {"v": {"version": "1.2.3-a.1+b"}}}),
+            vec![],
+        ),
+        (
+            value!({"name": "d", "attributes": {"v": {"version": "1.02.3"}, "e": {}}}),
+            vec![
+                "spec.devices[0].attributes[e]: Invalid value: \"\": exactly one value must be \
+                 specified",
+                "spec.devices[0].attributes[v].version: Invalid value: \"1.02.3\": must be a string \
+                 compatible with semver.org spec 2.0.0",
+            ],
+        ),
+        (
+            value!({"name": "d", "taints": [{"key": "k", "effect": "Never"}]}),
+            vec![
+                "spec.devices[0].taints[0].effect: Unsupported value: \"Never\": supported values: \
+                 \"NoExecute\", \"NoSchedule\", \"None\"",
+            ],
+        ),
+        (
+            value!({"name": "d", "nodeName": "n"}),
+            vec![
+                "spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can \
+                 only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+            ],
+        ),
+    ];
+    for (device, expected) in cases {
+        assert_eq!(printed(slice(&slice_of(device), None, "")), expected);
+    }
+}
+
+#[test]
+fn only_what_was_allocated_has_a_status() {
+    let old = claim_of(value!({"requests": [{"name": "r"}]}));
+    let mut new = old.clone();
+    new.insert(
+        "status",
+        value!({"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+            "devices": [{"driver": "d", "pool": "p", "device": "x"}]}),
+    );
+    assert_eq!(
+        printed(claim(&new, Some(&old), "status")),
+        [
+            "status.devices[0]: Invalid value: \"d/p/x\": must be an allocated device in the claim",
+            "status.reservedFor: Forbidden: may not be specified when `allocated` is not set",
+        ]
+    );
+}
