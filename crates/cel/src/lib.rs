@@ -38,7 +38,9 @@ pub use program::{Bindings, Budget, Error, Lazy, Program};
 pub use shape::{ListKind, Property, REQUEST_BYTES_MAX, Shape, escape, is_reserved, unescape};
 pub use source::{Issue, Issues};
 pub use types::Type;
-pub use value::{Entries, Key, Library, List, Made, Map, Text, Timestamp, Value};
+pub use value::{
+    Entries, Key, Library, List, Made, Map, Text, Timestamp, Value, ZoneSource, provide_zones,
+};
 
 /// What one evaluation may cost.
 pub const CALL_COST_MAX: u64 = 1_000_000;

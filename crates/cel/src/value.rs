@@ -11,6 +11,7 @@ mod list;
 mod map;
 mod print;
 mod time;
+mod zone;
 
 pub(crate) use compare::{equal, equal_within, order};
 pub(crate) use convert::{to_bool, to_bytes, to_double, to_duration, to_int, to_string};
@@ -21,6 +22,7 @@ pub use map::{Entries, Key, Made, Map};
 pub(crate) use print::{print_double, quoted};
 pub use time::Timestamp;
 pub(crate) use time::{Zone, parse_date, parse_date_time, parse_schema_duration};
+pub use zone::{ZoneSource, provide_zones};
 
 use crate::authorize::{Authorizer, Decision, GroupCheck, PathCheck, ResourceCheck};
 use crate::evaluate::Fault;

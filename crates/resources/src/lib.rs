@@ -33,6 +33,7 @@ mod scale;
 mod unchanged;
 mod watch;
 mod write;
+mod zones;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -162,6 +163,7 @@ impl Resources {
     /// Serves the objects of `store`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, admission: admission::Chain) -> Resources {
         let catalogue = ArcSwap::new(Arc::clone(Catalogue::builtin()));
+        zones::offer();
         Resources {
             hooks: Arc::new(hooks::Hooks::new(&store)),
             store,

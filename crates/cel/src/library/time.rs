@@ -67,7 +67,7 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
 fn time_and_zone(arguments: &[Value<'_>]) -> Result<(Timestamp, Zone), Fault> {
     match arguments {
         [Value::Timestamp(time)] => Ok((*time, Zone(0))),
-        [Value::Timestamp(time), Value::String(zone)] => Ok((*time, Zone::parse(zone)?)),
+        [Value::Timestamp(time), Value::String(zone)] => Ok((*time, Zone::parse(zone, *time)?)),
         _ => Err(Fault::no_overload()),
     }
 }

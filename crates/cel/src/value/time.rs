@@ -1,13 +1,13 @@
 //! Points in time with their offset, and lengths of time.
 //!
 //! Contract: Go's `time` package as far as expressions see it, and `kube-openapi/strfmt` for the
-//! strings that schemas give a format. There are no named time zones: fixed offsets only.
+//! strings that schemas give a format. Named time zones come from data that is handed in.
 
 use crate::evaluate::Fault;
 use object::time::go_duration_parse;
 use std::fmt;
 
-const DAY_SECONDS: i64 = 86_400;
+pub(super) const DAY_SECONDS: i64 = 86_400;
 const NANOS: i128 = 1_000_000_000;
 /// The first second of year 1 and the last one of year 9999.
 const SECONDS_MIN: i64 = -62_135_596_800;
@@ -121,12 +121,12 @@ impl fmt::Display for Timestamp {
 pub(crate) struct Zone(pub(crate) i32);
 
 impl Zone {
-    /// Reads `UTC` or an offset such as `-08:00` or `2:30`.
-    pub(crate) fn parse(text: &str) -> Result<Zone, Fault> {
+    /// Reads `UTC`, an offset such as `-08:00` or `2:30`, or a name, whose offset is that at `time`.
+    pub(crate) fn parse(text: &str, time: Timestamp) -> Result<Zone, Fault> {
         let Some((hours, minutes)) = text.split_once(':') else {
             return match text {
                 "" | "UTC" => Ok(Zone(0)),
-                other => Err(Fault::from(format!("unknown time zone {other}"))),
+                other => super::zone::offset(other, time.seconds).map(Zone),
             };
         };
         let number = |text: &str| {
@@ -150,7 +150,7 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", whole as f64 + rest as f64 / 1e9)
 }
 
-fn date_of_day(days: i64) -> (i64, u32, u32) {
+pub(super) fn date_of_day(days: i64) -> (i64, u32, u32) {
     // Years start in March here, so that the leap day is the last.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -165,7 +165,7 @@ fn date_of_day(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day)
 }
 
-fn day_of_date(year: i64, month: u32, day: u32) -> i64 {
+pub(super) fn day_of_date(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
