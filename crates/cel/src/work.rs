@@ -65,9 +65,7 @@ impl Effort {
         match value {
             Value::String(text) => bytes(text.len()),
             Value::Bytes(content) => bytes(content.len()),
-            Value::List(list) if self.item > 0 => {
-                (list.len() as u64).saturating_mul(self.item.into())
-            }
+            Value::List(list) if self.item > 0 => list.len().saturating_mul(self.item.into()),
             _ => 0,
         }
     }

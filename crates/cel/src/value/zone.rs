@@ -175,11 +175,11 @@ struct Moment {
 #[derive(Debug, PartialEq)]
 enum Day {
     /// Of a year without 29 February, from 1.
-    OfCommonYear(i64),
+    CommonYear(i64),
     /// From 0.
-    OfYear(i64),
+    Year(i64),
     /// Month, week (5 is the last) and weekday.
-    OfWeek(u32, i64, i64),
+    Week(u32, i64, i64),
 }
 
 impl Rule {
@@ -251,11 +251,11 @@ impl Moment {
                 let is_sane = (1..=12).contains(&month)
                     && (1..=5).contains(&week)
                     && (0..=6).contains(&weekday);
-                is_sane.then_some(Day::OfWeek(month, week, weekday))?
+                is_sane.then_some(Day::Week(month, week, weekday))?
             }
             None => match day.strip_prefix('J') {
-                Some(day) => Day::OfCommonYear(day.parse().ok()?),
-                None => Day::OfYear(day.parse().ok()?),
+                Some(day) => Day::CommonYear(day.parse().ok()?),
+                None => Day::Year(day.parse().ok()?),
             },
         };
         Some(Moment { day, seconds: time })
@@ -265,12 +265,12 @@ impl Moment {
     fn of_year(&self, year: i64) -> i64 {
         let new_year = day_of_date(year, 1, 1);
         let day = match self.day {
-            Day::OfYear(day) => day,
-            Day::OfCommonYear(day) => {
+            Day::Year(day) => day,
+            Day::CommonYear(day) => {
                 let is_leap = day_of_date(year, 3, 1) - new_year == 60;
                 day - 1 + i64::from(is_leap && day >= 60)
             }
-            Day::OfWeek(month, week, weekday) => {
+            Day::Week(month, week, weekday) => {
                 let first = day_of_date(year, month, 1);
                 let next_month = match month {
                     12 => day_of_date(year + 1, 1, 1),
