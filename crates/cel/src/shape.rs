@@ -216,6 +216,16 @@ impl Shape {
         self
     }
 
+    /// What the names of all object types in this shape begin with, if there are any.
+    pub fn type_prefix(&self) -> Option<&str> {
+        match &self.kind {
+            ShapeKind::List(of, _) => of.type_prefix()?.strip_suffix(".@idx"),
+            ShapeKind::Map(of) => of.type_prefix()?.strip_suffix(".@elem"),
+            ShapeKind::Object(object) => Some(&object.name),
+            _ => None,
+        }
+    }
+
     /// Whether expressions can see values of this shape. A list or map of what cannot be seen
     /// cannot be seen either.
     pub fn is_visible(&self) -> bool {

@@ -29,7 +29,7 @@ use crate::{Request, Resources, subject};
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 /// The answer to a body that is no scale of a custom resource.
 const NO_SCALE: &str = "no kind is registered for the type v1.Scale in scheme \
-                        \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
+    \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
 
 impl Resources {
     /// The scale of an object.

@@ -103,8 +103,8 @@ pub fn read_object(body: &[u8], wanted: Review) -> Result<Map, CallError> {
     let Value::Object(object) = value else {
         return Err(unreadable(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value \
-             of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }}",
+             of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}",
             json_type(&value)
         )));
     };

@@ -121,7 +121,7 @@ impl fmt::Display for Timestamp {
 pub(crate) struct Zone(pub(crate) i32);
 
 impl Zone {
-    /// Reads `UTC`, an offset such as `-08:00` or `2:30`, or a name, whose offset is that at `time`.
+    /// Reads `UTC`, an offset such as `-08:00` or `2:30`, or a name; it is the offset at `time`.
     pub(crate) fn parse(text: &str, time: Timestamp) -> Result<Zone, Fault> {
         let Some((hours, minutes)) = text.split_once(':') else {
             return match text {

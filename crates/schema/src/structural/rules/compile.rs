@@ -106,6 +106,19 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// Calls types by another name in what is wrong.
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        let wrong = |it: &mut Option<Result<Program, String>>| {
+            if let Some(Err(why)) = it {
+                *why = why.replace(from, to);
+            }
+        };
+        wrong(&mut self.program);
+        wrong(&mut self.message);
+    }
+}
+
+impl Compiled {
     pub(super) fn uses_old_self(&self) -> bool {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }

@@ -131,7 +131,11 @@ impl Checker<'_> {
         let compiler = Compiler::new(shape);
         let cardinality = place.cardinality.unwrap_or(shape.cardinality_max());
         for (index, rule) in schema.validations.iter().enumerate() {
-            let compiled = compiler.compile(rule);
+            let mut compiled = compiler.compile(rule);
+            // Upstream names the types that a rule sees from the place of the rule on.
+            if let Some(prefix) = shape.type_prefix() {
+                compiled.rename(prefix, shapes::TYPE_NAME);
+            }
             let at = at.index(index);
             self.check_rule(rule, &compiled, cardinality, &at);
             self.check_old_self(rule, &compiled, place, &at);

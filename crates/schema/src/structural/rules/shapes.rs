@@ -10,7 +10,7 @@ use object::Value;
 use crate::structural::{ListMarker, Structural, ValueType};
 
 /// The name of the object types; those below add their path.
-const TYPE_NAME: &str = "selfType0";
+pub(super) const TYPE_NAME: &str = "selfType0";
 
 /// The shape of a whole object or embedded resource.
 pub(super) fn of_resource(schema: &Structural) -> Arc<Shape> {
