@@ -120,6 +120,8 @@ pub(crate) fn take_managed_fields(kind: &Kind, object: &mut Map) -> Result<Optio
     };
     match metadata.remove("managedFields") {
         None | Some(Value::Null) => Ok(None),
+        // The metadata of custom objects is read twice, and the first reader drops empty lists.
+        Some(Value::Array(list)) if list.is_empty() && kind.is_custom() => Ok(None),
         Some(list @ Value::Array(_)) => Ok(Some(list)),
         Some(other) => {
             // The metadata of custom objects is read alone.

@@ -56,9 +56,10 @@ type Case = (&'static str, &'static str, &'static str, u16, &'static str);
 async fn check(admin: &mut Connection, cases: &[Case]) {
     for (request, content_type, body, code, text) in cases {
         let (method, path) = request.split_once(' ').unwrap();
-        let place = match path.split_once('/') {
-            Some(("widgets", _)) => "/apis/example.org/v1/namespaces/default",
-            _ => "/api/v1/namespaces/default",
+        let place = if path.starts_with("widgets") {
+            "/apis/example.org/v1/namespaces/default"
+        } else {
+            "/api/v1/namespaces/default"
         };
         let line = format!("{method} {place}/{path}");
         let answer = admin.ask_typed(&line, content_type, body).await;
@@ -80,6 +81,27 @@ async fn what_is_said_about_small_mistakes() {
     check(&mut admin, PARTS).await;
     check(&mut admin, CUSTOM).await;
     check(&mut admin, DELETIONS).await;
+}
+
+#[tokio::test]
+async fn an_empty_list_of_managers_clears_those_of_built_in_objects_alone() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    set_up(&mut admin).await;
+    let cleared = r#"{"metadata": {"managedFields": []}}"#;
+    for (path, remain) in [
+        (
+            "/api/v1/namespaces/default/replicationcontrollers/one",
+            false,
+        ),
+        ("/apis/example.org/v1/namespaces/default/widgets/one", true),
+    ] {
+        let line = format!("PATCH {path}");
+        let answer = admin.ask_typed(&line, MERGE, cleared).await;
+        assert_eq!(answer.code, 200, "{path}: {}", answer.body);
+        assert_eq!(answer.body.contains("managedFields"), remain, "{path}");
+    }
 }
 
 const BODIES: &[Case] = &[
