@@ -1,6 +1,7 @@
 //! Jobs and the jobs that clocks start.
 
 mod schedule;
+mod status;
 
 use object::field::{FieldError, Mistake, Path, quote};
 use object::{Map, Value, names};
@@ -25,7 +26,7 @@ pub(crate) fn job(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldE
     let mut errors = Errors::new();
     let root = Path::root();
     if let (Some(old), "status") = (old, subresource) {
-        status(new, old, &root.field("status"), &mut errors);
+        status::changed(new, old, &mut errors);
         return errors;
     }
     if old.is_some() {
@@ -520,95 +521,6 @@ fn adopt(map: &mut Map, from: &Map, keys: &[&str]) {
 fn is_true(status: &Map, kind: &str) -> bool {
     maps(status.list("conditions"))
         .any(|(_, it)| it.text("type") == kind && it.text("status") == "True")
-}
-
-fn status(new: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let (status, stored) = (new.object_or_empty("status"), old.object_or_empty("status"));
-    let counters = ["active", "succeeded", "failed", "ready", "terminating"];
-    check::not_negative(status, &counters, path, errors);
-    let conditions = path.field("conditions");
-    let mut clash = |bad: bool, detail: &str| {
-        if bad {
-            errors.push(without_value(&conditions, detail));
-        }
-    };
-    let (complete, failed) = (is_true(status, "Complete"), is_true(status, "Failed"));
-    let target = is_true(status, "FailureTarget");
-    let met = is_true(status, "SuccessCriteriaMet");
-    let ends = |kind: &str| is_true(status, kind) != is_true(stored, kind);
-    clash(
-        complete && failed,
-        "cannot set Complete=True and Failed=true conditions",
-    );
-    clash(
-        complete && target,
-        "cannot set Complete=True and FailureTarget=true conditions",
-    );
-    let has_end = status.has("completionTime");
-    if has_end && !complete {
-        let detail = "cannot set completionTime when there is no Complete=True condition";
-        let value = status.value("completionTime");
-        errors.invalid_value(&path.field("completionTime"), value, detail);
-    }
-    if !has_end && complete && ends("Complete") {
-        let detail = "completionTime is required for Complete jobs";
-        errors.required(&path.field("completionTime"), detail);
-    }
-    let mut clash = |bad: bool, detail: &str| {
-        if bad {
-            errors.push(without_value(&conditions, detail));
-        }
-    };
-    clash(
-        failed && !target && ends("Failed"),
-        "cannot set Failed=True condition without the FailureTarget=true condition",
-    );
-    clash(
-        complete && !met && ends("Complete"),
-        "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
-    );
-    clash(
-        met && failed,
-        "cannot set SuccessCriteriaMet=True and Failed=true conditions",
-    );
-    clash(
-        met && target,
-        "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
-    );
-    for kind in ["Failed", "Complete", "FailureTarget"] {
-        let detail = format!("cannot disable the terminal {kind}=True condition");
-        clash(is_true(stored, kind) && !is_true(status, kind), &detail);
-    }
-    finished(status, complete || failed, path, errors);
-    for key in ["failed", "succeeded"] {
-        let count = |status: &Map| status.int(key).unwrap_or_default();
-        if count(status) < count(stored) {
-            let detail = format!("cannot decrease the {key} counter");
-            errors.invalid(&path.field(key), count(status), detail);
-        }
-    }
-}
-
-fn finished(status: &Map, is_finished: bool, path: &Path<'_>, errors: &mut Errors) {
-    let count = |key: &str| status.int(key).unwrap_or_default();
-    if is_finished {
-        for key in ["active", "terminating"] {
-            if count(key) > 0 {
-                let detail = format!("{key}>0 is invalid for finished job");
-                errors.invalid(&path.field(key), count(key), detail);
-            }
-        }
-        if !status.has("startTime") {
-            errors.required(
-                &path.field("startTime"),
-                "startTime is required for finished job",
-            );
-        }
-    }
-    if count("ready") > count("active") {
-        let detail = "cannot set more ready pods than active";
-        errors.invalid(&path.field("ready"), count("ready"), detail);
-    }
 }
 
 /// Checks a job that a clock starts.

@@ -387,3 +387,29 @@ fn check_queuing(queuing: &Map, path: &Path<'_>, errors: &mut Errors) {
 fn entropy_bits(queues: i64, hand: i64) -> i64 {
     ((queues as f64).log2() * hand as f64).ceil() as i64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hands_need_no_more_bits_than_a_hash_has() {
+        for (queues, hand, bits) in [(64, 6, 36), (128, 6, 42), (70_000, 6, 97), (1, 1, 0)] {
+            assert_eq!(entropy_bits(queues, hand), bits, "{hand} of {queues}");
+        }
+        let level = value!({"spec": {"type": "Limited", "limited": {"limitResponse": {
+            "type": "Queue", "queuing": {"queues": 70_000, "handSize": 6, "queueLengthLimit": 1}}}}});
+        let level_of = level.as_object().expect("an object is a map");
+        let found: Vec<String> = super::level(level_of, None, "")
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "spec.limited.limitResponse.queuing.handSize: Invalid value: 6: required entropy \
+                 bits of deckSize 70000 and handSize 6 should not be greater than 60"
+            ]
+        );
+    }
+}

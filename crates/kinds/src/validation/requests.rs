@@ -70,6 +70,18 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
     let conditions_path = status_path.field("conditions");
     let list = new.object_or_empty("status").list("conditions");
     conditions(list, &conditions_path, &mut errors);
+    let issued = |object: &Map| {
+        object
+            .object_or_empty("status")
+            .text("certificate")
+            .to_owned()
+    };
+    if old.is_some_and(|old| issued(new) != issued(old))
+        && let Some(detail) = certificate_mistake(&issued(new))
+    {
+        let path = status_path.field("certificate");
+        errors.invalid(&path, "<certificate data>", detail);
+    }
     if let Some(old) = old {
         let before = old.object_or_empty("status").list("conditions");
         verdicts(list, before, subresource, &conditions_path, &mut errors);
@@ -253,12 +265,33 @@ fn certificate(new: &Map, old: &Map, subresource: &str, path: &Path<'_>, errors:
     if new == old {
         return;
     }
-    if let Some(detail) = certificate_mistake(&new) {
-        errors.invalid(path, "<certificate data>", detail);
-    }
     if subresource != "status" {
         errors.forbidden(path, "updates may not set certificate content");
     } else if !old.is_empty() {
         errors.forbidden(path, "updates may not modify existing certificate content");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_come_in_their_armour() {
+        // `hi`, and a block of each label around it.
+        let cases = [
+            ("", None),
+            (
+                "aGk=",
+                Some("must contain at least one CERTIFICATE PEM block"),
+            ),
+            (
+                "LS0tLS1CRUdJTiBYLS0tLS0KYUdrPQotLS0tLUVORCBYLS0tLS0K",
+                Some("only CERTIFICATE PEM blocks are allowed, found \"X\""),
+            ),
+        ];
+        for (base64, expected) in cases {
+            assert_eq!(certificate_mistake(base64).as_deref(), expected, "{base64}");
+        }
     }
 }

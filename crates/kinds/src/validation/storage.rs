@@ -407,7 +407,17 @@ fn topologies(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
                 errors.duplicate(&path.field("key"), key);
             }
         }
-        if list[..index].contains(&list[index]) {
+        // Upstream compares with as many empty terms as there are terms.
+        let same = list[..index]
+            .iter()
+            .filter(|it| **it == list[index])
+            .count();
+        let blank = if expressions.is_empty() {
+            list.len()
+        } else {
+            0
+        };
+        for _ in 0..same + blank {
             errors.duplicate(&path, "");
         }
     }

@@ -27,6 +27,7 @@ pub(crate) fn validating_policy(
     if old.is_some() && subresource == "status" {
         let path = root.field("status");
         let status = new.object_or_empty("status");
+        type_warnings(status, &path.field("typeChecking"), &mut errors);
         conditions::validate(status, &path.field("conditions"), &mut errors);
         return errors;
     }
@@ -58,6 +59,19 @@ pub(crate) fn validating_policy(
     let at = path.field("auditAnnotations");
     audit_annotations(spec, name, &compiler, &at, &mut errors);
     errors
+}
+
+fn type_warnings(status: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.field("expressionWarnings");
+    let checked = status.object_or_empty("typeChecking");
+    for (index, warning) in maps(checked.list("expressionWarnings")) {
+        check::require(
+            warning,
+            &["warning", "fieldRef"],
+            &path.index(index),
+            errors,
+        );
+    }
 }
 
 /// Compiles the expressions of a policy whose variables are known.

@@ -117,3 +117,76 @@ fn a_cron_job_makes_good_jobs() {
         ]
     );
 }
+
+#[test]
+fn the_status_of_a_job_tells_a_story_that_holds() {
+    let with = |status: Value| {
+        let mut job = one(value!({}));
+        job.insert("status", status);
+        job
+    };
+    let condition = |kind: &str| value!({"type": (kind), "status": "True"});
+    let running = value!({"startTime": "2024-01-01T00:00:00Z", "active": 1});
+    let cases = [
+        (running.clone(), running.clone(), vec![]),
+        (
+            running.clone(),
+            value!({"active": 1}),
+            vec![
+                "status.startTime: Invalid value: null: field is immutable for unsuspended job once \
+                 set",
+            ],
+        ),
+        (
+            running.clone(),
+            value!({"startTime": "2024-01-01T00:00:00Z",
+                "uncountedTerminatedPods": {"succeeded": ["a", ""], "failed": ["a"]}}),
+            vec![
+                "status.uncountedTerminatedPods.succeeded[1]: Invalid value: \"\": must not be empty",
+                "status.uncountedTerminatedPods.failed[0]: Duplicate value: \"a\"",
+            ],
+        ),
+        (
+            running.clone(),
+            value!({"startTime": "2024-01-01T00:00:00Z", "completedIndexes": "0",
+                "conditions": [(condition("Complete")), (condition("SuccessCriteriaMet"))],
+                "completionTime": "2023-01-01T00:00:00Z"}),
+            vec![
+                "status.completionTime: Invalid value: \"2023-01-01T00:00:00Z\": must be equal to or \
+                 after `startTime`",
+                "status.completedIndexes: Invalid value: \"0\": cannot set non-empty \
+                 completedIndexes when non-indexed completion mode",
+            ],
+        ),
+        (
+            value!({"conditions": [(condition("SuccessCriteriaMet"))]}),
+            value!({}),
+            vec![
+                "status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True \
+                 condition",
+            ],
+        ),
+    ];
+    for (before, after, expected) in cases {
+        let found = job(&with(after.clone()), Some(&with(before)), "status");
+        assert_eq!(printed(found), expected, "{after:?}");
+    }
+}
+
+#[test]
+fn time_zones_are_those_of_the_database() {
+    let cases = [
+        ("Etc/UTC", true),
+        ("America/Argentina/Buenos_Aires", true),
+        ("UTC", true),
+        ("ETC/UTC", false),
+        ("Mars/Olympus", false),
+        ("..", false),
+    ];
+    for (zone, known) in cases {
+        let mut errors = Errors::new();
+        let spec = map(value!({"timeZone": (zone)}));
+        schedule::time_zone(&spec, &Path::root().field("timeZone"), &mut errors);
+        assert_eq!(errors.is_empty(), known, "{zone}");
+    }
+}
