@@ -4,7 +4,7 @@
 use kinds::Catalogue;
 use libfuzzer_sys::fuzz_target;
 use object::json;
-use schema::decode::{Unknown, decode, in_document_order, normalize};
+use schema::decode::{Blank, Unknown, decode, in_document_order, normalize};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (choice, text) = input;
@@ -21,6 +21,6 @@ fuzz_target!(|input: (u8, &[u8])| {
     let again = decode(&kind.types, kind.root, printed.clone(), Unknown::Report);
     assert_eq!(again, Ok((printed.clone(), Vec::new())));
     let mut normal = printed.clone();
-    normalize(&kind.types, kind.root, &mut normal);
+    normalize(&kind.types, kind.root, &mut normal, Blank::AsGiven);
     assert_eq!(normal, printed);
 });
