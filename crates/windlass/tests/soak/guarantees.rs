@@ -118,6 +118,37 @@ fn check_complete(
     }
 }
 
+/// From where to where somebody watched. When all were away at once, and history ended before
+/// they came back, nobody can tell what happened in between.
+fn watched(logs: &[Vec<Seen>]) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    for log in logs {
+        let mut open: Option<(u64, u64)> = None;
+        for seen in log {
+            match seen {
+                Seen::List(version, _) | Seen::Resumed(version) => {
+                    spans.extend(open.replace((*version, *version)));
+                }
+                Seen::Event(version, ..) | Seen::Bookmark(version) => {
+                    if let Some((_, end)) = &mut open {
+                        *end = (*end).max(*version);
+                    }
+                }
+            }
+        }
+        spans.extend(open);
+    }
+    spans.sort_unstable();
+    let mut whole: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in spans {
+        match whole.last_mut() {
+            Some((_, end)) if from <= *end => *end = (*end).max(to),
+            _ => whole.push((from, to)),
+        }
+    }
+    whole
+}
+
 /// Events fit the states that they change, and lists show the state at their version.
 fn check_states(
     logs: &[Vec<Seen>],
@@ -131,6 +162,20 @@ fn check_states(
         }
     }
     lists.sort_by_key(|(version, _)| *version);
+    for (from, to) in watched(logs) {
+        let begin = lists.partition_point(|(version, _)| *version < from);
+        let end = lists.partition_point(|(version, _)| *version <= to);
+        check_span(&lists[begin..end], to, truth, violations);
+    }
+}
+
+/// The same, for a time in which somebody watched from its first list to the version `to`.
+fn check_span(
+    lists: &[(u64, &State)],
+    to: u64,
+    truth: &BTreeMap<u64, (Change, String, String)>,
+    violations: &mut Vec<Violation>,
+) {
     let Some((first, start)) = lists.first() else {
         return;
     };
@@ -152,7 +197,7 @@ fn check_states(
         }
         wrong
     };
-    for (version, (change, name, content)) in truth.range(first + 1..) {
+    for (version, (change, name, content)) in truth.range(first + 1..to.max(*first) + 1) {
         violations.extend(compare(*version, &state));
         let exists = state.contains_key(name.as_str());
         let possible = match change {
@@ -197,6 +242,18 @@ fn the_checker_notices_every_broken_guarantee() {
         event(8, Change::Modified, "b", "3"),
     ];
     assert_eq!(check(&[good.clone(), end.clone()]), []);
+    // What happened while everybody was away is not held against anybody.
+    let later = vec![
+        Seen::List(20, listed(&[("b", 12, "5"), ("c", 15, "6")])),
+        event(21, Change::Modified, "c", "7"),
+    ];
+    assert_eq!(check(&[good.clone(), end.clone(), later]), []);
+    let wrong = vec![
+        Seen::List(20, listed(&[("b", 12, "5")])),
+        event(21, Change::Modified, "c", "7"),
+    ];
+    let found = check(&[good.clone(), wrong]);
+    assert_eq!(found, [Violation::Impossible(21)]);
     type Spoil = fn(&mut Vec<Seen>);
     let cases: [(Spoil, Violation); 8] = [
         (|log| log.swap(1, 2), Violation::OutOfOrder(2, 4)),
