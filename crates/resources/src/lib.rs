@@ -227,11 +227,11 @@ impl Resources {
         self.catalogue.load_full()
     }
 
-    /// Whether a kind is served now, just as it is described here.
+    /// Whether a kind is served now, just as it is described here or on its way out.
     pub fn serves(&self, kind: &Arc<Kind>) -> bool {
         let catalogue = self.catalogue.load();
         let now = catalogue.resource(&kind.group, &kind.version, &kind.resource);
-        now.is_some_and(|now| Arc::ptr_eq(now, kind))
+        now.is_some_and(|now| Arc::ptr_eq(now, kind) || is_ending(kind, now))
     }
 
     /// Tells when other kinds are served.
@@ -277,5 +277,16 @@ fn kind_subject(kind: &Kind, name: &str) -> Subject {
         group: kind.group.clone(),
         resource: kind.kind.clone(),
         name: name.into(),
+    }
+}
+
+/// Whether all that happened to a custom kind is that its definition is being deleted. Whoever
+/// watches its objects sees them go.
+fn is_ending(kind: &Kind, now: &Kind) -> bool {
+    match (&kind.custom, &now.custom) {
+        (Some(kind), Some(now)) => {
+            now.terminating && !kind.terminating && (&now.tag, now.since) == (&kind.tag, kind.since)
+        }
+        _ => false,
     }
 }

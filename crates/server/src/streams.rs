@@ -117,8 +117,10 @@ pub(crate) async fn watch(
             let custom = flow.kind.is_custom();
             let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
             let frame = tokio::select! {
-                frame = flow.next() => frame,
+                biased;
                 () = stop => None,
+                // What is known by now is told before the watch ends with its kind.
+                frame = flow.next() => frame,
                 () = until_replaced(served) => None,
             };
             frame.map(|frame| (frame, flow))
