@@ -7,6 +7,7 @@ mod attacks;
 mod audit;
 mod command_line;
 mod controller;
+mod definitions;
 mod encryption;
 mod identity;
 mod issuer;

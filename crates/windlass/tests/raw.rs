@@ -137,6 +137,14 @@ impl Connection {
         answer
     }
 
+    /// Reads on until this text has come.
+    pub(crate) async fn receive_until(&mut self, text: &str) {
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).contains(text) {
+            self.read_some(&mut bytes).await;
+        }
+    }
+
     async fn read_some(&mut self, bytes: &mut Vec<u8>) {
         let read = self.stream.read_buf(bytes).await.unwrap();
         assert!(

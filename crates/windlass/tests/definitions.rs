@@ -1,0 +1,44 @@
+//! What those notice who use a definition that goes.
+
+use std::time::Duration;
+
+use testkit::Launch;
+
+use crate::raw::Connection;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEFINITION: &str = r#"{"metadata": {"name": "widgets.example.org"},
+    "spec": {"group": "example.org", "scope": "Cluster",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]}}"#;
+const WIDGETS: &str = "/apis/example.org/v1/widgets";
+const WIDGET: &str = r#"{"apiVersion": "example.org/v1", "kind": "Widget",
+    "metadata": {"name": "one", "finalizers": ["example.org/hold"]}}"#;
+
+#[tokio::test]
+async fn a_watch_sees_objects_go_with_their_definition() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    for (path, object) in [(DEFINITIONS, DEFINITION), (WIDGETS, WIDGET)] {
+        let answer = admin.ask(&format!("POST {path}"), &[], object).await;
+        assert_eq!(answer.code, 201, "{}", answer.body);
+    }
+    let mut watcher = Connection::open(&server).await;
+    let watch = format!("GET {WIDGETS}?watch=1&resourceVersion=0");
+    watcher.send(&watch, &[], "").await;
+    let told = async {
+        watcher.receive_until("ADDED").await;
+        let delete = format!("DELETE {DEFINITIONS}/widgets.example.org");
+        assert_eq!(admin.ask(&delete, &[], "").await.code, 200);
+        watcher.receive_until("MODIFIED").await;
+        let patch = format!("PATCH {WIDGETS}/one");
+        let body = r#"{"metadata": {"finalizers": null}}"#;
+        let merge = "application/merge-patch+json";
+        assert_eq!(admin.ask_typed(&patch, merge, body).await.code, 200);
+        watcher.receive_until("DELETED").await;
+    };
+    let patience = Duration::from_secs(30);
+    tokio::time::timeout(patience, told).await.unwrap();
+}
