@@ -11,6 +11,8 @@
 //! 7. it is committed if the object is still the one read in step 1, else everything starts over,
 //!    unless the client named a version.
 
+mod identity;
+
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -18,9 +20,11 @@ use auth::Attributes;
 use bytes::Bytes;
 use kinds::convert::convert;
 use kinds::{Kind, validation};
-use object::field::{FieldError, Path};
+use object::field::FieldError;
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
+
+pub(crate) use identity::{Given, check_name, check_namespace, check_uid, check_version};
 
 use crate::actions::name_requester;
 use crate::body::{self, Body, Parsed};
@@ -722,99 +726,4 @@ fn count_generation(kind: &Kind, subresource: &str, new: &mut Map, old: &Map) {
             .unwrap_or(0);
         meta_mut(new).insert("generation", Value::Int(generation + 1));
     }
-}
-
-/// Checks the name of a body against the path.
-pub(crate) fn check_name(request: &Request<'_>, object: &Map) -> Result<(), Error> {
-    let found = meta_text(object, "name");
-    if found.is_empty() {
-        return Err(Error::BadRequest(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            request.name
-        )));
-    }
-    if found != request.name {
-        return Err(Error::BadRequest(format!(
-            "the name of the object ({found}) does not match the name on the URL ({})",
-            request.name
-        )));
-    }
-    Ok(())
-}
-
-/// Checks the namespace of a body against the path, and fills it in.
-pub(crate) fn check_namespace(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
-    if !request.kind.namespaced {
-        meta_mut(object).remove("namespace");
-        return Ok(());
-    }
-    let found = meta_text(object, "namespace");
-    if found.is_empty() {
-        let namespace = Value::from(request.namespace);
-        meta_mut(object).insert("namespace", namespace);
-    } else if found != request.namespace {
-        let text =
-            "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Error::BadRequest(text.to_owned()));
-    }
-    Ok(())
-}
-
-/// Whether the client named the version that it wants to change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
-    Version,
-    Nothing,
-}
-
-/// Checks the version that a body names, and fills in the current one.
-pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Result<Given, Error> {
-    let found = meta_text(object, "resourceVersion");
-    let name = meta_text(live.map(), "name");
-    let version: u64 = if found.is_empty() {
-        0
-    } else {
-        found.parse().map_err(|_| {
-            let quoted = object::field::quote(found);
-            Error::BadRequest(format!(
-                "strconv.ParseUint: parsing {quoted}: invalid syntax"
-            ))
-        })?
-    };
-    if version == 0 {
-        if !kind.rules.unconditional_update {
-            let root = Path::root();
-            let metadata = root.field("metadata");
-            let detail = "must be specified for an update";
-            let error =
-                FieldError::invalid(&metadata.field("resourceVersion"), &Value::Int(0), detail);
-            return Err(Error::Invalid {
-                subject: subject(kind, name),
-                errors: vec![error],
-            });
-        }
-        let current = Value::from(live.record.revision.to_string());
-        meta_mut(object).insert("resourceVersion", current);
-        return Ok(Given::Nothing);
-    }
-    if version != live.record.revision.0 {
-        return Err(Error::modified(subject(kind, name)));
-    }
-    Ok(Given::Version)
-}
-
-pub(crate) fn check_uid(kind: &Kind, object: &Map, live: &Live) -> Result<(), Error> {
-    let (found, stored) = (meta_text(object, "uid"), meta_text(live.map(), "uid"));
-    if found.is_empty() || found == stored {
-        return Ok(());
-    }
-    Err(Error::Conflict {
-        subject: subject(kind, meta_text(live.map(), "name")),
-        detail: format!(
-            "StorageError: invalid object, Code: 4, Key: {}{}, ResourceVersion: 0, \
-             AdditionalErrorMsg: Precondition failed: UID in precondition: {found}, UID in object \
-             meta: {stored}",
-            kind.collection, live.record.name
-        ),
-    })
 }

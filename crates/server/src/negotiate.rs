@@ -88,6 +88,9 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The text behind 406 and 415 for bodies of built-in kinds.
 pub(crate) const BODY_TYPES: &str =
     "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What events are sent as.
+const STREAM_TYPES: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl NotAcceptable {
     pub(crate) fn message(&self) -> String {
@@ -96,18 +99,17 @@ impl NotAcceptable {
                 let mut text =
                     format!("406: Not Acceptable\n\nAvailable representations: {BODY_TYPES}");
                 if offer.stream != Stream::No {
-                    text.push_str(", application/json;stream=watch");
-                    text.push_str(", application/vnd.kubernetes.protobuf;stream=watch");
+                    text.push_str(", ");
+                    text.push_str(STREAM_TYPES);
                 }
                 text
             }
             NotAcceptable::Parameters => {
                 format!("only the following media types are accepted: {BODY_TYPES}")
             }
-            NotAcceptable::Stream => format!(
-                "only the following media types are accepted: application/json;stream=watch, \
-                 application/vnd.kubernetes.protobuf;stream=watch"
-            ),
+            NotAcceptable::Stream => {
+                format!("only the following media types are accepted: {STREAM_TYPES}")
+            }
         }
     }
 }

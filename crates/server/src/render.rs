@@ -183,6 +183,34 @@ fn not_acceptable(wanted: &str, is: &str, found: &str) -> Failure {
     Failure::new(406, "NotAcceptable", text)
 }
 
+/// The text of a list of metadata alone.
+fn metadata_list(
+    call: &Call,
+    kind: &Arc<Kind>,
+    listed: &Listed,
+    meta: &table::Meta,
+    version: MetaVersion,
+) -> Result<Vec<u8>, Failure> {
+    let name = "PartialObjectMetadataList";
+    if listed.records.is_empty() {
+        let mut text = object_header(name, version.api_version());
+        meta.write(&mut text);
+        text.extend_from_slice(b",\"items\":null}");
+        return Ok(text);
+    }
+    let mut text = list_head(name, version.api_version(), meta);
+    for (place, record) in listed.records.iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        let stored = Stored::new(&record.value).map_err(|_| damaged(kind))?;
+        let revision = Some(record.revision);
+        write_partial(call, kind, &stored, revision, version, &mut text)?;
+    }
+    text.extend_from_slice(b"]}");
+    Ok(text)
+}
+
 /// Answers with a list.
 pub(crate) fn list(
     call: &Call,
@@ -229,31 +257,7 @@ pub(crate) fn list(
             let records = records.map(|record| (&record.value[..], Some(record.revision)));
             table::of_records(call, kind, records, &meta, version)?
         }
-        Shape::MetadataList(version) if listed.records.is_empty() => {
-            let api_version = version.api_version();
-            let mut text = object_header("PartialObjectMetadataList", api_version);
-            meta.write(&mut text);
-            text.extend_from_slice(b",\"items\":null}");
-            text
-        }
-        Shape::MetadataList(version) => {
-            let mut text = list_head("PartialObjectMetadataList", version.api_version(), &meta);
-            for (place, record) in listed.records.iter().enumerate() {
-                if place > 0 {
-                    text.push(b',');
-                }
-                let stored = Stored::new(&record.value).map_err(|_| damaged(kind))?;
-                let revision = Some(record.revision);
-                write_partial(call, kind, &stored, revision, version, &mut text)?;
-            }
-            if listed.records.is_empty() {
-                text.pop();
-                text.extend_from_slice(b"null}");
-            } else {
-                text.extend_from_slice(b"]}");
-            }
-            text
-        }
+        Shape::MetadataList(version) => metadata_list(call, kind, &listed, &meta, version)?,
         Shape::Metadata(_) => {
             let found = if kind.is_custom() {
                 "unstructured.UnstructuredList".to_owned()

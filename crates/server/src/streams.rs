@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream;
+use futures_util::stream::{self, Stream};
 use hyper::Response;
 use hyper::header::{self, HeaderValue};
 use kinds::Kind;
@@ -18,6 +18,7 @@ use resources::body::Media;
 use resources::record::Stored;
 use resources::{Error, Initial, Notice, Record, Resources, Revision, Watching};
 use store::Event;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::Failure;
@@ -105,27 +106,7 @@ pub(crate) async fn watch(
         // Asked to be over before it begins.
         ended: seconds == 0,
     };
-    let stopped = call.state.stopped();
-    // In a box: the stream moves it at every frame.
-    let frames = stream::unfold(Box::new(flow), move |mut flow| {
-        let mut stopped = stopped.clone();
-        async move {
-            let stop = async {
-                // A dropped sender means the server is gone, which ends the watch as well.
-                let _ = stopped.wait_for(|stopping| *stopping).await;
-            };
-            let custom = flow.kind.is_custom();
-            let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
-            let frame = tokio::select! {
-                biased;
-                () = stop => None,
-                // What is known by now is told before the watch ends with its kind.
-                frame = flow.next() => frame,
-                () = until_replaced(served) => None,
-            };
-            frame.map(|frame| (frame, flow))
-        }
-    });
+    let frames = flow.frames(call.state.stopped());
     if let Some(upgrade) = upgrade {
         return websocket::answer(&call.headers, upgrade, frames);
     }
@@ -185,6 +166,30 @@ impl Drop for Flow {
 }
 
 impl Flow {
+    /// What the client reads, until the watch ends or the server does.
+    fn frames(self, stopped: watch::Receiver<bool>) -> impl Stream<Item = Bytes> + Send {
+        // In a box: the stream moves it at every frame.
+        stream::unfold(Box::new(self), move |mut flow| {
+            let mut stopped = stopped.clone();
+            async move {
+                let stop = async {
+                    // A dropped sender means the server is gone, which ends the watch as well.
+                    let _ = stopped.wait_for(|stopping| *stopping).await;
+                };
+                let custom = flow.kind.is_custom();
+                let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
+                let frame = tokio::select! {
+                    biased;
+                    () = stop => None,
+                    // What is known by now is told before the watch ends with its kind.
+                    frame = flow.next() => frame,
+                    () = until_replaced(served) => None,
+                };
+                frame.map(|frame| (frame, flow))
+            }
+        })
+    }
+
     /// The next frames, as many as are ready; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if self.ended {

@@ -11,8 +11,8 @@ use super::{REQUESTS_MAX, configuration, qualified_name};
 pub(super) const TAINT_EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 /// Constraints and configurations of one claim.
 const PARTS_MAX: usize = 32;
-pub(super) const UNKNOWN_REQUEST: &str = "must be the name of a request in the claim or the name of a \
-                               request and a subrequest separated by '/'";
+pub(super) const UNKNOWN_REQUEST: &str = "must be the name of a request in the claim or the name \
+                                          of a request and a subrequest separated by '/'";
 const ONE_ATTRIBUTE: &str = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is \
                              required, but multiple fields are set";
 
