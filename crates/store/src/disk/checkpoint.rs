@@ -102,26 +102,18 @@ impl Checkpoint {
         };
         let (newest, at_millis) = (last.revision, last.at_millis);
         self.transact(|transaction, state| {
-            // In the order of each tree, so that a page is filled once and left.
-            let mut commits: Vec<&Commit> = commits[new..].iter().collect();
-            commits.sort_by_key(|commit| (&*commit.collection.name, commit.revision.0));
             let mut log = transaction.open_table(LOG)?;
-            let mut entries = Vec::with_capacity(commits.len());
+            let mut keys = transaction.open_table(KEYS)?;
             let mut buffer = Vec::new();
-            for commit in commits {
+            for commit in &commits[new..] {
                 buffer.clear();
                 let checksum = codec::encode(commit, &mut buffer);
                 let (collection, revision) = (&*commit.collection.name, commit.revision.0);
                 log.insert((collection, revision), &buffer[..])?;
                 let value = key_value(checksum, commit.deleted);
-                entries.push(((collection, &*commit.name, revision), value));
+                keys.insert((collection, &*commit.name, revision), value)?;
                 state.digest.add(revision, checksum);
                 state.bytes += buffer.len() as u64;
-            }
-            entries.sort_unstable();
-            let mut keys = transaction.open_table(KEYS)?;
-            for (key, value) in entries {
-                keys.insert(key, value)?;
             }
             state.revision = newest;
             state.at_millis = at_millis;
