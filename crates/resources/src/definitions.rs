@@ -31,6 +31,9 @@ const SETTLE_MAX: Duration = Duration::from_secs(1);
 const AGAIN_FIRST: Duration = Duration::from_millis(50);
 const AGAIN_LAST: Duration = Duration::from_secs(5);
 
+/// So few definitions are not worth a thread of their own.
+const SHARE_MIN: usize = 64;
+
 /// How far the task has come: the revision up to which definitions are in the catalogue.
 pub(crate) struct Progress(watch::Sender<Option<Revision>>);
 
@@ -122,10 +125,7 @@ impl Definitions {
     ) -> Result<(), store::Error> {
         let store = self.resources.store.clone();
         let page = store.range(&self.kind.collection, Range::default()).await?;
-        self.known.clear();
-        for record in &page.records {
-            self.learn(record);
-        }
+        self.known = read_all(&page.records);
         self.publish();
         if let Some(ready) = ready.take() {
             // Whoever waited may be gone; then nobody needs to know.
@@ -176,9 +176,8 @@ impl Definitions {
     }
 
     fn learn(&mut self, record: &Record) {
-        let tree = Stored::new(&record.value).and_then(|stored| stored.tree(Some(record.revision)));
-        let Ok(object) = tree else {
-            return warn!(name = %record.name, "a definition cannot be read; restore a backup");
+        let Some(object) = read(record) else {
+            return;
         };
         let kinds = match self.known.get(&*record.name) {
             // A change of its metadata changes nothing that is served.
@@ -188,11 +187,7 @@ impl Definitions {
             {
                 known.kinds.clone()
             }
-            _ if custom::is_served(&object) => {
-                let kinds = custom::kinds(&object, record.created.0).into_iter();
-                kinds.map(Arc::new).collect()
-            }
-            _ => Vec::new(),
+            _ => declared(&object, record),
         };
         let known = Known {
             object,
@@ -383,6 +378,53 @@ impl Definitions {
         self.resources.delete_all(kind, names.collect(), by).await?;
         Ok(store.count(&kind.collection, "").await)
     }
+}
+
+fn read(record: &Record) -> Option<Map> {
+    let tree = Stored::new(&record.value).and_then(|stored| stored.tree(Some(record.revision)));
+    if tree.is_err() {
+        warn!(name = %record.name, "a definition cannot be read; restore a backup");
+    }
+    tree.ok()
+}
+
+/// The kinds that a definition declares, if it is in force.
+fn declared(object: &Map, record: &Record) -> Vec<Arc<Kind>> {
+    if !custom::is_served(object) {
+        return Vec::new();
+    }
+    let kinds = custom::kinds(object, record.created.0).into_iter();
+    kinds.map(Arc::new).collect()
+}
+
+/// Reads definitions on every core: a server that has a thousand of them should start at once.
+fn read_all(records: &[Record]) -> BTreeMap<String, Known> {
+    let read_some = |records: &[Record]| -> Vec<(String, Known)> {
+        let known = records.iter().filter_map(|record| {
+            let object = read(record)?;
+            let known = Known {
+                kinds: declared(&object, record),
+                object,
+                revision: record.revision,
+            };
+            Some((record.name.to_string(), known))
+        });
+        known.collect()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let share = records.len().div_ceil(cores).max(SHARE_MIN);
+    std::thread::scope(|scope| {
+        let mut shares = records.chunks(share);
+        let mine = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || read_some(share)))
+            .collect();
+        let mut known: BTreeMap<String, Known> = read_some(mine).into_iter().collect();
+        for other in others {
+            known.extend(other.join().expect("reading a definition does not panic"));
+        }
+        known
+    })
 }
 
 /// The group that a definition of this name is about.
