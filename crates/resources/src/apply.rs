@@ -103,11 +103,10 @@ impl Resources {
         request: &Request<'_>,
         read: Result<T, Error>,
     ) -> Result<T, Error> {
-        let part = !request.subresource.is_empty();
-        if part && read.is_err() && self.live(request).await?.is_none() {
-            return Err(Error::NotFound(subject(request.kind, request.name)));
+        match request.subresource {
+            "" => read,
+            _ => self.unless_missing(request, read).await,
         }
-        read
     }
 
     /// Remembers an apply that changed nothing and had nothing to say.

@@ -386,12 +386,20 @@ impl Resources {
         patch_type: PatchType,
         body: &Body,
     ) -> Result<Patch, Error> {
-        match patch_type.read(&body.bytes) {
-            Err(_) if self.live(request).await?.is_none() => {
-                Err(Error::NotFound(subject(request.kind, request.name)))
-            }
-            read => read,
+        self.unless_missing(request, patch_type.read(&body.bytes))
+            .await
+    }
+
+    /// What was read of a body; that the object is not there goes before any mistake in it.
+    pub(crate) async fn unless_missing<T>(
+        &self,
+        request: &Request<'_>,
+        read: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if read.is_err() && self.stored(request).await?.is_none() {
+            return Err(Error::NotFound(subject(request.kind, request.name)));
         }
+        read
     }
 
     /// Replaces a live object by what a PUT or a patch makes of it.

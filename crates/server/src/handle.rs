@@ -398,10 +398,6 @@ async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<B
     if kind.is_custom() && !kind.reaches(&path.namespace, info.verb) {
         return answer::page_not_found();
     }
-    let everywhere = matches!(info.verb, "list" | "watch");
-    if kind.is_custom() && kind.namespaced && path.namespace.is_empty() && !everywhere {
-        return answer::page_not_found();
-    }
     name_labels(labels, kind);
     verbs::answer(call, kind, info.verb, path).await
 }

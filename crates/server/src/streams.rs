@@ -101,6 +101,7 @@ pub(crate) async fn watch(
         end,
         bookmark: next_bookmark(now, end),
         sent: None,
+        held: None,
         source: watching.map_err(Some),
         state: Arc::clone(&call.state),
         // Asked to be over before it begins.
@@ -154,6 +155,8 @@ struct Flow {
     bookmark: Instant,
     /// When the last frames were handed on.
     sent: Option<Instant>,
+    /// What waits for the end of a rest.
+    held: Option<Bytes>,
     source: Result<Watching, Option<Error>>,
     state: Arc<State>,
     ended: bool,
@@ -183,7 +186,7 @@ impl Flow {
                     () = stop => None,
                     // What is known by now is told before the watch ends with its kind.
                     frame = flow.next() => frame,
-                    () = until_replaced(served) => None,
+                    () = until_replaced(served) => flow.held(),
                 };
                 frame.map(|frame| (frame, flow))
             }
@@ -225,12 +228,19 @@ impl Flow {
                 return Some(self.wrapped(self.error_frame(error)));
             }
         };
+        // Not in this future, which is dropped when the kind goes meanwhile.
+        self.held = Some(first);
         if let (Some(rest), Some(sent)) = (rest, self.sent) {
             sleep_until(sent + rest).await;
         }
-        let frames = self.batch(first);
         self.sent = rest.map(|_| Instant::now());
-        Some(frames)
+        self.held()
+    }
+
+    /// What is held back, with whatever else is ready.
+    fn held(&mut self) -> Option<Bytes> {
+        let first = self.held.take()?;
+        Some(self.batch(first))
     }
 
     /// Adds what else is ready to a first frame.

@@ -42,3 +42,43 @@ async fn a_watch_sees_objects_go_with_their_definition() {
     let patience = Duration::from_secs(30);
     tokio::time::timeout(patience, told).await.unwrap();
 }
+
+/// So many that they are written to in rounds.
+const WATCHERS: usize = 60;
+const OBJECTS: usize = 40;
+
+#[tokio::test]
+async fn many_watchers_all_see_every_object_go_with_its_definition() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let create = format!("POST {DEFINITIONS}");
+    assert_eq!(admin.ask(&create, &[], DEFINITION).await.code, 201);
+    for number in 0..OBJECTS {
+        let object = format!(
+            r#"{{"apiVersion": "example.org/v1", "kind": "Widget",
+                "metadata": {{"name": "widget-{number}"}}}}"#
+        );
+        let answer = admin.ask(&format!("POST {WIDGETS}"), &[], &object).await;
+        assert_eq!(answer.code, 201, "{}", answer.body);
+    }
+    let mut watchers = Vec::new();
+    for _ in 0..WATCHERS {
+        let mut watcher = Connection::open(&server).await;
+        let watch = format!("GET {WIDGETS}?watch=1&resourceVersion=0");
+        watcher.send(&watch, &[], "").await;
+        watchers.push(watcher);
+    }
+    let told = async {
+        for watcher in &mut watchers {
+            watcher.receive_times("ADDED", OBJECTS).await;
+        }
+        let delete = format!("DELETE {DEFINITIONS}/widgets.example.org");
+        assert_eq!(admin.ask(&delete, &[], "").await.code, 200);
+        for watcher in &mut watchers {
+            watcher.receive_times("DELETED", OBJECTS).await;
+        }
+    };
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, told).await.unwrap();
+}

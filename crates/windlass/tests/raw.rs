@@ -139,8 +139,13 @@ impl Connection {
 
     /// Reads on until this text has come.
     pub(crate) async fn receive_until(&mut self, text: &str) {
+        self.receive_times(text, 1).await;
+    }
+
+    /// Reads on until this text has come so often.
+    pub(crate) async fn receive_times(&mut self, text: &str, times: usize) {
         let mut bytes = Vec::new();
-        while !String::from_utf8_lossy(&bytes).contains(text) {
+        while String::from_utf8_lossy(&bytes).matches(text).count() < times {
             self.read_some(&mut bytes).await;
         }
     }
