@@ -42,10 +42,11 @@ const BATCH_BYTES: usize = 64 * 1024;
 
 /// What it costs to hand a frame to one of many watchers, about. In a row of events each watcher
 /// is written to once in the time that a round over all of them takes, and gets whatever happened
-/// meanwhile in one piece.
+/// meanwhile in one piece. If that was more than one event, they come faster than rounds do: then
+/// every other round is left out, so that watchers never take all of the processor.
 const WATCHER_COST: Duration = Duration::from_micros(40);
 /// No watcher waits longer than this for the others.
-const REST_MAX: Duration = Duration::from_millis(5);
+const REST_MAX: Duration = Duration::from_millis(10);
 /// With so few watchers a round costs less than a timer can measure.
 const REST_MIN: Duration = Duration::from_millis(1);
 
@@ -153,8 +154,8 @@ struct Flow {
     kind: Arc<Kind>,
     end: Instant,
     bookmark: Instant,
-    /// When the last frames were handed on.
-    sent: Option<Instant>,
+    /// When frames were handed on last, and how many.
+    sent: Option<(Instant, usize)>,
     /// What waits for the end of a rest.
     held: Option<Bytes>,
     source: Result<Watching, Option<Error>>,
@@ -215,7 +216,7 @@ impl Flow {
             }
             () = sleep_until(self.end) => return None,
         };
-        let rest = rest(watching.watchers());
+        let watchers = watching.watchers();
         let first = match first {
             // No event can be shown as a list, and the first one to be shown ends the watch.
             Ok(_) if matches!(self.shape, Shape::MetadataList(_)) => {
@@ -230,21 +231,18 @@ impl Flow {
         };
         // Not in this future, which is dropped when the kind goes meanwhile.
         self.held = Some(first);
-        if let (Some(rest), Some(sent)) = (rest, self.sent) {
+        if let Some((sent, frames)) = self.sent
+            && let Some(rest) = rest(watchers, frames)
+        {
             sleep_until(sent + rest).await;
         }
-        self.sent = rest.map(|_| Instant::now());
         self.held()
     }
 
     /// What is held back, with whatever else is ready.
     fn held(&mut self) -> Option<Bytes> {
         let first = self.held.take()?;
-        Some(self.batch(first))
-    }
-
-    /// Adds what else is ready to a first frame.
-    fn batch(&mut self, first: Bytes) -> Bytes {
+        let mut frames = 1;
         let mut all: Option<BytesMut> = None;
         loop {
             let size = all.as_ref().map_or(first.len(), BytesMut::len);
@@ -261,8 +259,10 @@ impl Flow {
             let frame = self.frame(notice);
             all.get_or_insert_with(|| BytesMut::from(&first[..]))
                 .extend_from_slice(&frame);
+            frames += 1;
         }
-        all.map_or(first, BytesMut::freeze)
+        self.sent = Some((Instant::now(), frames));
+        Some(all.map_or(first, BytesMut::freeze))
     }
 
     fn frame(&mut self, notice: Notice) -> Bytes {
@@ -401,10 +401,11 @@ impl Flow {
     }
 }
 
-/// How long a watcher rests after it was written to, if there are many of them.
-fn rest(watchers: usize) -> Option<Duration> {
+/// How long a watcher rests after it was sent so many frames, if there are many watchers.
+fn rest(watchers: usize, frames: usize) -> Option<Duration> {
     let round = WATCHER_COST.saturating_mul(u32::try_from(watchers).unwrap_or(u32::MAX));
-    (round >= REST_MIN).then(|| round.min(REST_MAX))
+    let rounds = if frames > 1 { 2 } else { 1 };
+    (round >= REST_MIN).then(|| round.saturating_mul(rounds).min(REST_MAX))
 }
 
 /// The regular one, or the one shortly before the end if that comes first and is yet to come.
