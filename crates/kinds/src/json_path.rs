@@ -96,6 +96,16 @@ impl JsonPath {
         &self.text
     }
 
+    /// Whether the path may lead to, into or through these fields of an object. Only one that
+    /// names other fields on its way certainly does not.
+    pub(crate) fn may_meet(&self, fields: &[&str]) -> bool {
+        let names = self.steps.iter().map_while(|step| match step {
+            Step::Field(name) => Some(name),
+            _ => None,
+        });
+        names.zip(fields).all(|(name, field)| name == *field)
+    }
+
     /// The first value that the path leads to.
     pub(crate) fn first<'a>(&'a self, object: &'a Map) -> Option<Found<'a>> {
         let found = follow(&self.steps, vec![Found::Root(object)]).ok()?;

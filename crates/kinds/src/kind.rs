@@ -228,6 +228,12 @@ impl Kind {
         &self.columns
     }
 
+    /// Whether its tables may show who manages the fields of an object.
+    pub fn shows_managers(&self) -> bool {
+        let mut paths = self.columns.iter().filter_map(|it| it.path.as_ref());
+        paths.any(|path| path.may_meet(&["metadata", "managedFields"]))
+    }
+
     /// Whether a path with this namespace (empty for none) can mean its objects: the one of a
     /// cluster-scoped kind has no namespace, and across all of them objects are only read.
     pub fn reaches(&self, namespace: &str, verb: &str) -> bool {

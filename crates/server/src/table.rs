@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinds::{Column, Kind};
 use object::{Map, Value, json};
-use resources::record::{NotARecord, Stored, object_header};
+use resources::record::{Stored, object_header};
 use resources::{Listed, Revision};
 
 use crate::answer::Failure;
@@ -92,9 +92,9 @@ pub(crate) fn of_records<'a>(
         columns: true,
         now: resources.now(),
     };
-    // Rows of custom resources may show anything of the object, its kind and managers included.
+    // A column of a custom resource may show anything of the object.
     let direct =
-        resources.is_stored_form(kind) && !kind.is_custom() && kind.rules.carriers.is_empty();
+        resources.is_stored_form(kind) && kind.rules.carriers.is_empty() && !kind.shows_managers();
     let headers = Headers::new(kind, version);
     let is_blank = records.len() == 0 && has_plain_columns(kind);
     let mut text = Vec::with_capacity(256 + records.len() * 768);
@@ -105,8 +105,13 @@ pub(crate) fn of_records<'a>(
         }
         let stored = Stored::new(record).map_err(|_| render::damaged(kind))?;
         if direct {
-            let written = write_direct_row(kind, &stored, revision, style, &headers, &mut text);
-            written.map_err(|_| render::damaged(kind))?;
+            let tree = stored.tree(revision).map_err(|_| render::damaged(kind))?;
+            let tree = match kind.is_custom() {
+                true => resources.served_tree(kind, tree),
+                false => tree,
+            };
+            write_cells(kind, &tree, style.now, &mut text);
+            write_stored(&stored, revision, style.include, &headers, &mut text);
         } else {
             let object = render::served(call, kind, &stored, revision)?;
             let cells = stored_cells(call, kind, &stored, style.now);
@@ -191,31 +196,32 @@ impl Headers {
     }
 }
 
-/// Appends a row whose object is copied from the record; only its cells need the tree.
-fn write_direct_row(
-    kind: &Kind,
-    stored: &Stored<'_>,
-    revision: Option<Revision>,
-    style: Style,
-    headers: &Headers,
-    out: &mut Vec<u8>,
-) -> Result<(), NotARecord> {
-    let tree = stored.tree(None)?;
+/// Appends a row up to the object in it.
+fn write_cells(kind: &Kind, tree: &Map, now: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"cells\":");
-    json::write(&kinds::cells(kind, &tree, style.now).into(), out);
-    let conditions = kinds::row_conditions(kind, &tree);
+    json::write(&kinds::cells(kind, tree, now).into(), out);
+    let conditions = kinds::row_conditions(kind, tree);
     if !conditions.is_empty() {
         out.extend_from_slice(b",\"conditions\":");
         json::write(&conditions.into(), out);
     }
     out.extend_from_slice(b",\"object\":");
-    match style.include {
+}
+
+/// Appends the object of a row, copied from its record, and closes the row.
+fn write_stored(
+    stored: &Stored<'_>,
+    revision: Option<Revision>,
+    include: Include,
+    headers: &Headers,
+    out: &mut Vec<u8>,
+) {
+    match include {
         Include::Nothing => out.extend_from_slice(b"null"),
         Include::Metadata => stored.write_metadata(&headers.metadata, revision, out),
         Include::Object => stored.write_object(&headers.object, revision, out),
     }
     out.push(b'}');
-    Ok(())
 }
 
 /// Appends a table of these objects.

@@ -185,3 +185,24 @@ fn no_text_brings_the_parser_down() {
     }
     assert!(followed > 1000, "{followed} of them are paths");
 }
+
+#[test]
+fn only_a_path_that_names_other_fields_keeps_away() {
+    let cases = [
+        (".spec.size", false),
+        (".metadata.creationTimestamp", false),
+        (".metadata['labels'].app", false),
+        (".status.conditions[?(@.type==\"Ready\")].status", false),
+        (".metadata", true),
+        (".metadata.managedFields[0].manager", true),
+        (".metadata[*]", true),
+        ("..manager", true),
+        ("$", true),
+        ("['spec', 'metadata']", true),
+    ];
+    for (path, meets) in cases {
+        let path = JsonPath::parse(path).expect("a path");
+        let found = path.may_meet(&["metadata", "managedFields"]);
+        assert_eq!(found, meets, "{}", path.text());
+    }
+}
