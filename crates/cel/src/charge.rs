@@ -124,6 +124,11 @@ impl Charge {
         }
     }
 
+    /// Whether the cost is known only after the call.
+    pub(crate) fn is_by_result(self) -> bool {
+        matches!(self, Charge::Result(_) | Charge::NewList)
+    }
+
     /// What a call costs; `None` stands for an argument or result that failed.
     pub(crate) fn cost(self, arguments: &[Option<&Value<'_>>], result: Option<&Value<'_>>) -> u64 {
         let size = |at: usize| argument_size(arguments.get(at).copied().flatten());

@@ -295,17 +295,20 @@ impl<'p, 'v> Context<'p, 'v> {
                 let given = &arguments[..outcomes.len()];
                 let effort: u64 = given.iter().map(|it| call.effort.with(it)).sum();
                 self.meter.work.spend(effort)?;
+                let charged: [Option<&Value<'v>>; 4] = arguments.each_ref().map(Some);
+                let charged = &charged[..outcomes.len()];
+                // What can be charged before the call is: nobody waits for what is refused anyway.
+                if !call.charge.is_by_result() {
+                    self.meter.charge(call.charge.cost(charged, None))?;
+                }
                 let result = self.run(call, given);
                 if let Ok(made) = &result {
                     self.meter.work.spend(call.effort.with(made))?;
                 }
-                let charged: [Option<&Value<'v>>; 4] = arguments.each_ref().map(Some);
-                let charged = &charged[..outcomes.len()];
-                if result == Err(Fault::OverLimit) {
-                    return Err(Fault::OverLimit);
+                if call.charge.is_by_result() && result != Err(Fault::OverLimit) {
+                    let cost = call.charge.cost(charged, result.as_ref().ok());
+                    self.meter.charge(cost)?;
                 }
-                self.meter
-                    .charge(call.charge.cost(charged, result.as_ref().ok()))?;
                 return result;
             }
         };
