@@ -12,6 +12,7 @@ mod bench;
 mod conformance;
 mod dependencies;
 mod failure;
+mod fuzz;
 mod generate;
 mod licence;
 mod serve;
@@ -33,6 +34,7 @@ commands:
   conformance DIR [--update]   replay the recorded exchanges of DIR and compare the result with
                                conformance/passing.txt; --update adds what passes now
   soak CHANGES [SEED]          the informer soak of `test`, longer: so many changes
+  fuzz SECONDS [TARGET]...     feed the parsers garbage, so long each
   bench --loadgen PATH ...     measure start, memory, size, throughput and latency
   generate --facts DIR         write the catalogue's data from these facts
            --go-types DIR...   and from the struct tags of these Go sources";
@@ -58,6 +60,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     match command.as_str() {
         "test" => test::run(rest),
         "soak" => test::soak(rest),
+        "fuzz" => fuzz::run(rest),
         "tidy" => tidy::run(),
         "bench" => bench::run(rest),
         "conformance" => conformance::run(rest),
