@@ -224,6 +224,66 @@ async fn namespaces_say_how_privileged_pods_may_be() {
 }
 
 #[tokio::test]
+async fn the_audit_log_is_told_what_pods_violate() {
+    let resources = server().await;
+    let prefix = "pod-security.kubernetes.io/";
+    let namespaces = [
+        (
+            "open",
+            value!({"pod-security.kubernetes.io/enforce-version": "v1.30"}),
+        ),
+        (
+            "audited",
+            value!({"pod-security.kubernetes.io/audit": "baseline"}),
+        ),
+        (
+            "both",
+            value!({
+                "pod-security.kubernetes.io/enforce": "baseline",
+                "pod-security.kubernetes.io/audit": "baseline",
+            }),
+        ),
+    ];
+    for (name, labels) in namespaces {
+        let namespace = value!({"metadata": {"name": name, "labels": labels}});
+        make(&resources, "", "namespaces", namespace).await;
+    }
+    let host = value!({"hostNetwork": true});
+    let violation = "audit-violations=would violate PodSecurity \"baseline:latest\": host namespaces \
+         (hostNetwork=true)";
+    let free = "enforce-policy=privileged:latest";
+    for (namespace, resource, spec, expected) in [
+        ("open", "pods", &host, &[free][..]),
+        ("open", "podtemplates", &host, &[]),
+        ("audited", "pods", &host, &[free, violation]),
+        ("audited", "pods", &value!({}), &[free]),
+        (
+            "both",
+            "pods",
+            &host,
+            &["enforce-policy=baseline:latest", violation],
+        ),
+        ("both", "podtemplates", &host, &[violation]),
+    ] {
+        let ask = Ask::new(&resources, "", resource).within(namespace).dry();
+        let made = pod("one", spec.clone());
+        let object = match resource {
+            "pods" => made,
+            _ => value!({"metadata": {"name": "one"}, "template": made}),
+        };
+        let is_refused = ask.create(object).await.is_err();
+        assert_eq!(is_refused, (namespace, resource) == ("both", "pods"));
+        let notes = ask.warnings.annotations().into_iter();
+        let notes = notes.map(|(key, value)| format!("{}={value}", key.replace(prefix, "")));
+        assert_eq!(
+            notes.collect::<Vec<String>>(),
+            expected,
+            "{namespace} {resource}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn runtime_classes_set_overhead_and_place() {
     let resources = server().await;
     let class = value!({

@@ -9,7 +9,7 @@ mod restricted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use object::field::{FieldError, Path};
+use object::field::{FieldError, Path, summary};
 use object::{Map, Text, Value};
 
 use super::forbidden;
@@ -81,11 +81,12 @@ impl std::fmt::Display for Standard {
     }
 }
 
-/// What a namespace asks of its pods. What it asks to be audited is parsed, and refused if it is
-/// wrong; nothing is written about it.
+/// What a namespace asks of its pods: what is refused, what the audit log tells, and what the client
+/// is warned about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Policy {
     enforce: Standard,
+    audit: Standard,
     warn: Standard,
 }
 
@@ -159,7 +160,7 @@ impl Policy {
             warn_version,
         ] = LABELS;
         let (enforce, is_enforced) = read(enforce, enforce_version, Level::Restricted);
-        read(audit, audit_version, Level::Privileged);
+        let (audit, _) = read(audit, audit_version, Level::Privileged);
         let (mut warned, _) = read(warn, warn_version, Level::Privileged);
         // What is enforced is also warned about, for instance at workloads that make pods.
         if label(warn).is_none() && is_enforced && enforce.level > warned.level {
@@ -170,6 +171,7 @@ impl Policy {
         }
         let policy = Policy {
             enforce,
+            audit,
             warn: warned,
         };
         (policy, errors)
@@ -180,8 +182,14 @@ impl Policy {
         Policy::read(|key| labels?.get(key)?.as_str())
     }
 
+    /// Whether nothing can be found against a pod.
     fn is_open(&self) -> bool {
-        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+        self.enforce.level == Level::Privileged && self.is_silent()
+    }
+
+    /// Whether nothing can be said about a workload.
+    fn is_silent(&self) -> bool {
+        self.audit.level == Level::Privileged && self.warn.level == Level::Privileged
     }
 }
 
@@ -223,7 +231,7 @@ fn template<'a>((group, resource): (&str, &str), object: &'a Map) -> Option<&'a 
 
 impl Resources {
     /// What the namespace of a request asks of its pods; labels are read without parsing.
-    async fn pod_security(&self, namespace: &str) -> Result<Policy, Error> {
+    async fn pod_security(&self, namespace: &str) -> Result<(Policy, Vec<FieldError>), Error> {
         let kind = self.built_in(NAMESPACES)?;
         let found = self.store.get(&kind.collection, namespace).await;
         let found = found.map_err(|error| Error::from_store(error, || subject(kind, namespace)))?;
@@ -233,7 +241,7 @@ impl Resources {
         };
         let stored = Stored::new(&record.value);
         let stored = stored.map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(Policy::read(|key| stored.label(key)).0)
+        Ok(Policy::read(|key| stored.label(key)))
     }
 }
 
@@ -243,42 +251,67 @@ async fn validate_pod(
     object: &Map,
     old: Option<&Map>,
 ) -> Result<(), Error> {
-    let policy = resources.pod_security(request.namespace).await?;
-    if policy.is_open() || old.is_some_and(|old| !is_significant(object, old)) {
+    let (policy, errors) = resources.pod_security(request.namespace).await?;
+    if errors.is_empty() && policy.is_open() {
+        note(request, "enforce-policy", ANYTHING.to_string());
+        return Ok(());
+    }
+    if old.is_some_and(|old| !is_significant(object, old)) {
         return Ok(());
     }
     let Some(pod) = Pod::new(object) else {
         return Ok(());
     };
+    note(request, "enforce-policy", policy.enforce.to_string());
+    audit(request, &policy, &errors, &pod);
     let found = checks::evaluate(policy.enforce, &pod);
     if !found.is_empty() {
         let (standard, details) = (policy.enforce, found.details());
         let detail = format!("violates PodSecurity \"{standard}\": {details}");
         return Err(forbidden(request, object, detail));
     }
-    warn(request, policy.warn, &pod);
+    request.warnings.add(complaint(policy.warn, &pod));
     Ok(())
 }
 
+/// Workloads are never refused: the pods that they make are.
 async fn validate_template(
     resources: &Resources,
     request: &Request<'_>,
     template: &Map,
 ) -> Result<(), Error> {
-    let policy = resources.pod_security(request.namespace).await?;
+    let (policy, errors) = resources.pod_security(request.namespace).await?;
+    if errors.is_empty() && policy.is_silent() {
+        return Ok(());
+    }
     if let Some(pod) = Pod::new(template) {
-        warn(request, policy.warn, &pod);
+        audit(request, &policy, &errors, &pod);
+        request.warnings.add(complaint(policy.warn, &pod));
     }
     Ok(())
 }
 
-fn warn(request: &Request<'_>, standard: Standard, pod: &Pod<'_>) {
-    let found = checks::evaluate(standard, pod);
-    if !found.is_empty() {
-        let details = found.details();
-        let text = format!("would violate PodSecurity \"{standard}\": {details}");
-        request.warnings.add([text]);
+/// Tells the audit log what a pod violates, and why the labels of its namespace cannot be read.
+fn audit(request: &Request<'_>, policy: &Policy, errors: &[FieldError], pod: &Pod<'_>) {
+    if !errors.is_empty() {
+        let text = format!("Failed to parse policy: {}", summary(errors));
+        note(request, "error", text);
     }
+    if let Some(text) = complaint(policy.audit, pod) {
+        note(request, "audit-violations", text);
+    }
+}
+
+fn note(request: &Request<'_>, key: &str, value: String) {
+    let key = format!("pod-security.kubernetes.io/{key}");
+    request.warnings.annotate(key, value);
+}
+
+/// What a standard that is not enforced holds against a pod.
+fn complaint(standard: Standard, pod: &Pod<'_>) -> Option<String> {
+    let found = checks::evaluate(standard, pod);
+    let details = found.details();
+    (!found.is_empty()).then(|| format!("would violate PodSecurity \"{standard}\": {details}"))
 }
 
 /// Of what can change in a pod, only images and new containers matter.

@@ -405,6 +405,7 @@ fn what_labels_mean() {
         read(&[]).0,
         Policy {
             enforce: ANYTHING,
+            audit: ANYTHING,
             warn: ANYTHING
         }
     );
