@@ -44,6 +44,15 @@ pub struct Wanted {
 #[error("requested {0} without impersonating a user name")]
 pub struct NoName(pub Wanted);
 
+/// Whom a user has become for a request.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// The user that counts from here on.
+    pub user: User,
+    /// The verb of the constrained way that was open, if it was one.
+    pub constraint: Option<&'static str>,
+}
+
 /// Who may act as whom, and by which way they last did.
 #[derive(Debug, Default)]
 pub struct Impersonation {
@@ -79,7 +88,7 @@ impl Impersonation {
         user: &User,
         wanted: &Wanted,
         request: Attributes<'_>,
-    ) -> Result<User, Refusal> {
+    ) -> Result<Actor, Refusal> {
         let last = self.lock().get(&user.name).copied();
         let others = WAYS.into_iter().filter(|way| Some(*way) != last);
         let mut refused = None;
@@ -93,7 +102,10 @@ impl Impersonation {
             match attempt.check(request).await {
                 Some(Ok(becomes)) => {
                     self.remember(user, way);
-                    return Ok(becomes);
+                    return Ok(Actor {
+                        user: becomes,
+                        constraint: way.is_constrained().then(|| way.verb()),
+                    });
                 }
                 Some(Err(refusal)) => refused = refused.or(Some(refusal)),
                 None => {}

@@ -24,7 +24,7 @@ pub use authenticate::{
 };
 pub use authorize::{Attributes, Authorizer, Deciding, Decision, Refusal, Verdict};
 pub use document::ConfigError;
-pub use impersonate::{Impersonation, NoName, Wanted};
+pub use impersonate::{Actor, Impersonation, NoName, Wanted};
 pub use issuer::{Claims, Issuer, IssuerOptions, LEEWAY_SECONDS, Lifetime, Named};
 pub use keys::{KeyError, PublicKey, SigningKey, to_pem};
 pub use outside::{Asking, Outside};

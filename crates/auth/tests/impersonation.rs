@@ -32,7 +32,8 @@ fn act(rules: &Rules, wanted: &Wanted) -> Result<User, String> {
 }
 
 fn act_with(by: &Impersonation, rules: &Rules, wanted: &Wanted) -> Result<User, String> {
-    at_once(by.act_as(rules, &jane(), wanted, ask("list - pods a -"))).map_err(|it| it.to_string())
+    let acted = at_once(by.act_as(rules, &jane(), wanted, ask("list - pods a -")));
+    acted.map(|it| it.user).map_err(|it| it.to_string())
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod node;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use auth::{Attributes, Authorizer, Deciding, Decision, Refusal, User, Verdict, Wanted};
+use auth::{Actor, Attributes, Authorizer, Deciding, Decision, Refusal, User, Verdict, Wanted};
 
 use crate::Resources;
 use crate::error::Error;
@@ -133,7 +133,7 @@ impl Resources {
         user: &User,
         wanted: &Wanted,
         attributes: Attributes<'_>,
-    ) -> Result<Result<User, Refusal>, Error> {
+    ) -> Result<Result<Actor, Refusal>, Error> {
         // What cannot be read must not be taken for a refusal.
         self.rules().await?;
         let impersonation = &self.roles.impersonation;

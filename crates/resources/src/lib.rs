@@ -124,7 +124,7 @@ impl Warnings {
     }
 
     /// Notes something for the audit log.
-    pub(crate) fn annotate(&self, key: String, value: String) {
+    pub fn annotate(&self, key: String, value: String) {
         let mut notes = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         // The first note of a key stays, as it does upstream.
         if notes.iter().all(|(known, _)| *known != key) {

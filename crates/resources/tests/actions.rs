@@ -167,7 +167,7 @@ async fn what_a_path_to_a_node_answers() {
         .await
         .unwrap();
     let refused = connect("log").connect("").await.unwrap_err();
-    assert_eq!(refused.to_string(), "nodes \"n1\" not found");
+    assert_eq!(refused.to_string(), "pods \"n1\" not found");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use auth::User;
 use bytes::Bytes;
@@ -47,6 +47,8 @@ pub use webhook::WebhookOptions;
 const USER_AGENT_BYTES_MAX: usize = 1024;
 /// How long the last events may take when the server stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// What takes longer is told with its latency.
+const SLOW: Duration = Duration::from_millis(500);
 /// A compressed answer is read up to here.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -176,11 +178,13 @@ pub(crate) struct Trail {
     id: String,
     uri: String,
     verb: &'static str,
+    is_long_running: bool,
     user: Option<Arc<User>>,
     path: Option<ResourcePath>,
     addresses: Vec<String>,
     user_agent: String,
     received: String,
+    began: Instant,
     notes: Mutex<Notes>,
 }
 
@@ -188,6 +192,7 @@ pub(crate) struct Trail {
 #[derive(Default)]
 pub(crate) struct Notes {
     impersonated: Option<Arc<User>>,
+    impersonation_constraint: Option<&'static str>,
     annotations: Vec<(Cow<'static, str>, String)>,
     request: Option<Value>,
 }
@@ -214,18 +219,22 @@ impl Trail {
             id: arrival.id.to_str().unwrap_or_default().to_owned(),
             uri: arrival.uri.to_owned(),
             verb: arrival.info.verb,
+            is_long_running: arrival.info.is_long_running(),
             user: arrival.user.cloned(),
             path: arrival.info.resource.clone(),
             addresses: addresses(arrival.headers, arrival.peer),
             user_agent,
             received: timestamp(),
+            began: Instant::now(),
             notes: Mutex::new(notes),
         }
     }
 
-    /// The user acts as another.
-    pub(crate) fn impersonates(&self, user: &Arc<User>) {
-        self.notes().impersonated = Some(Arc::clone(user));
+    /// The user acts as another, by a constrained way or by the old one.
+    pub(crate) fn impersonates(&self, user: &Arc<User>, constraint: Option<&'static str>) {
+        let mut notes = self.notes();
+        notes.impersonated = Some(Arc::clone(user));
+        notes.impersonation_constraint = constraint;
     }
 
     /// Whether the user may do this, and why.
@@ -290,20 +299,36 @@ impl Trail {
 
     /// Records the answer, and lets it go on its way.
     pub(crate) async fn finish(self: Arc<Self>, mut answer: Response<Body>) -> Response<Body> {
-        let mut answered = Answered {
-            code: answer.status().as_u16(),
-            ..Answered::default()
+        let is_stream = matches!(answer.body(), Body::Stream(_));
+        let answered = match is_stream {
+            true => Answered::new(answer.status()),
+            false => self.read(&mut answer),
         };
-        if matches!(answer.body(), Body::Stream(_)) {
+        if self.is_long_running || self.user.is_none() {
             self.record(Stage::ResponseStarted, Some(&answered)).await;
+        }
+        // Whoever does not get in is told so before the request has begun: it has no end.
+        if self.user.is_none() {
+            return answer;
+        }
+        if is_stream {
             let body = std::mem::replace(answer.body_mut(), Body::empty());
             *answer.body_mut() = self.follow(body, answered);
             return answer;
         }
-        let is_resource = self.path.is_some() || self.user.is_none() || answered.code == 403;
-        let whole = self.decision.level == Level::RequestResponse;
-        if is_resource && (whole || answered.code >= 400 || self.verb.starts_with("delete")) {
-            let mut tree = answer_tree(&mut answer);
+        self.note_latency();
+        self.record(Stage::ResponseComplete, Some(&answered)).await;
+        answer
+    }
+
+    /// What is told of an answer.
+    fn read(&self, answer: &mut Response<Body>) -> Answered {
+        let mut answered = Answered::new(answer.status());
+        // Other paths answer with texts and documents that are no objects.
+        let is_object = self.path.is_some() || self.uri.starts_with("/api");
+        let whole = is_object && self.decision.level == Level::RequestResponse;
+        if whole || answered.code >= 400 || self.verb.starts_with("delete") {
+            let mut tree = answer_tree(answer);
             if let Some(tree) = &mut tree {
                 self.soften(tree);
             }
@@ -313,13 +338,19 @@ impl Trail {
             };
             answered.object = tree;
         }
-        let stage = match self.user {
-            Some(_) => Stage::ResponseComplete,
-            // Whoever does not get in is told so before the request has begun.
-            None => Stage::ResponseStarted,
-        };
-        self.record(stage, Some(&answered)).await;
-        answer
+        answered
+    }
+
+    /// Tells how long a slow request took; those that last are meant to be slow.
+    fn note_latency(&self) {
+        let elapsed = self.began.elapsed();
+        if elapsed <= SLOW || self.is_long_running {
+            return;
+        }
+        let nanos = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
+        let text = object::time::go_duration_print(nanos);
+        let key = "apiserver.latency.k8s.io/total";
+        self.notes().annotations.push((key.into(), text));
     }
 
     /// Records that the server failed.

@@ -157,7 +157,7 @@ impl Flow {
 
     /// Waits until the request may go on, or refuses it.
     pub(crate) async fn admit(&self, resources: &Resources, asked: Asked<'_>) -> Admission {
-        if is_long_running(asked.info) && asked.info.verb != "watch" {
+        if asked.info.is_long_running() && asked.info.verb != "watch" {
             return Admission::free();
         }
         let plan = self.plan();
@@ -342,15 +342,6 @@ impl Levels {
             }
         }
     }
-}
-
-/// Whether a request lasts as long as its client wants.
-fn is_long_running(info: &RequestInfo) -> bool {
-    info.verb == "watch"
-        || info.resource.as_ref().is_some_and(|path| {
-            let names = ["attach", "exec", "proxy", "log", "portforward"];
-            names.contains(&path.subresource.as_str())
-        })
 }
 
 /// How many seats a request takes: lists by what they read, everything else one.

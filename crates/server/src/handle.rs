@@ -336,14 +336,12 @@ async fn impersonate(call: &mut Call, attributes: Attributes<'_>) -> Result<(), 
     let wanted = impersonation::wanted(&call.headers)
         .map_err(|error| Failure::new(400, "BadRequest", error.to_string()).before_verbs())?;
     let Some(wanted) = wanted else { return Ok(()) };
-    let user = call
-        .state
-        .resources
-        .act_as(&call.user, &wanted, attributes)
-        .await?;
-    call.user = Arc::new(user.map_err(forbidden)?);
+    let resources = &call.state.resources;
+    let actor = resources.act_as(&call.user, &wanted, attributes).await?;
+    let actor = actor.map_err(forbidden)?;
+    call.user = Arc::new(actor.user);
     if let Some(trail) = &call.trail {
-        trail.impersonates(&call.user);
+        trail.impersonates(&call.user, actor.constraint);
     }
     Ok(())
 }

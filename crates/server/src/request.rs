@@ -90,6 +90,13 @@ impl RequestInfo {
             },
         }
     }
+
+    /// Whether the request lasts as long as its client wants.
+    pub(crate) fn is_long_running(&self) -> bool {
+        let lasting = ["attach", "exec", "proxy", "log", "portforward"];
+        let subresource = self.resource.as_ref().map(|path| path.subresource.as_str());
+        self.verb == "watch" || subresource.is_some_and(|name| lasting.contains(&name))
+    }
 }
 
 impl ResourcePath {

@@ -37,7 +37,10 @@ pub(crate) async fn answer(
     path: ResourcePath,
 ) -> Response<Body> {
     let warnings = Warnings::default();
-    warnings.add(kind.deprecation().map(str::to_owned));
+    if let Some(deprecation) = kind.deprecation() {
+        warnings.add([deprecation.to_owned()]);
+        warnings.annotate("k8s.io/deprecated".to_owned(), "true".to_owned());
+    }
     let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
     add_warnings(&mut answer, &warnings.take());

@@ -122,6 +122,10 @@ async fn events_say_who_asked_for_what_and_what_became_of_it() {
     );
     let event = ended(&log, "two").await;
     assert_eq!(event["impersonatedUser"]["username"], "ann");
+    assert_eq!(
+        event["authenticationMetadata"],
+        json!({"impersonationConstraint": "impersonate:user-info"})
+    );
     assert_eq!(event["sourceIPs"], json!(["192.0.2.7", "127.0.0.1"]));
     assert_eq!(
         event["annotations"]["authorization.k8s.io/decision"],
@@ -139,6 +143,45 @@ async fn events_say_who_asked_for_what_and_what_became_of_it() {
     assert_eq!(event["responseStatus"]["reason"], "NotFound", "{event}");
 }
 
+/// The stages of a request, as soon as it has ended.
+async fn stages(log: &Path, id: &str) -> Vec<String> {
+    loop {
+        let events = events(log).into_iter();
+        let events = events.filter(|event| event["auditID"] == id);
+        let stages = events.map(|event| event["stage"].as_str().unwrap_or_default().to_owned());
+        let stages: Vec<String> = stages.collect();
+        if stages.last().is_some_and(|last| last == "ResponseComplete") {
+            return stages;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_request_used_is_noted() {
+    let folder = Folder::new("audit-notes");
+    let log = folder.0.join("audit.log");
+    let rules = "rules:\n- level: Metadata\n";
+    let path = format!("--audit-log-path={}", log.display());
+    let server = start(&folder, rules, &[&path]);
+    let mut admin = Connection::open(&server).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = r#"{"metadata":{"name":"robot"}}"#;
+    admin.ask(&format!("POST {accounts}"), &[], account).await;
+    let token = format!("POST {accounts}/robot/token");
+    assert_eq!(
+        admin.ask(&token, &["audit-id: token"], "{}").await.code,
+        201
+    );
+    let event = ended(&log, "token").await;
+    let id = &event["annotations"]["authentication.kubernetes.io/issued-credential-id"];
+    assert!(id.as_str().unwrap().starts_with("JTI="), "{event}");
+    let old = "GET /api/v1/namespaces/default/endpoints";
+    assert_eq!(admin.ask(old, &["audit-id: old"], "").await.code, 200);
+    let event = ended(&log, "old").await;
+    assert_eq!(event["annotations"]["k8s.io/deprecated"], "true");
+}
+
 #[tokio::test]
 async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
     let folder = Folder::new("audit-watch");
@@ -151,21 +194,16 @@ async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
     );
     let mut admin = Connection::open(&server).await;
     let watch = "GET /api/v1/namespaces/default/configmaps?watch=1";
+    let expected = ["ResponseStarted", "ResponseComplete"];
     admin.send(watch, &["audit-id: watch"], "").await;
     assert_eq!(ended(&log, "watch").await["stage"], "ResponseStarted");
     drop(admin);
-    loop {
-        let stages: Vec<Value> = events(&log)
-            .into_iter()
-            .filter(|event| event["auditID"] == "watch")
-            .map(|event| event["stage"].clone())
-            .collect();
-        if stages.len() == 2 {
-            assert_eq!(stages, ["ResponseStarted", "ResponseComplete"]);
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    assert_eq!(stages(&log, "watch").await, expected);
+    // One that is refused begins and ends at once.
+    let mut admin = Connection::open(&server).await;
+    let stranger = ["audit-id: refused", "impersonate-user: ann"];
+    assert_eq!(admin.ask(watch, &stranger, "").await.code, 403);
+    assert_eq!(stages(&log, "refused").await, expected);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use kinds::Kind;
 use object::{Map, Value};
 
 use crate::admission::Place;
-use crate::error::{Error, Subject};
+use crate::error::Error;
 use crate::{Request, Resources, subject};
 
 const PODS: Place = ("", "v1", "pods");
@@ -31,7 +31,7 @@ impl Resources {
     /// Tries to connect; succeeds only where there is nothing to show.
     pub async fn connect(&self, request: &Request<'_>, container: &str) -> Result<(), Error> {
         match (request.kind.resource.as_str(), request.subresource) {
-            ("nodes", _) => self.connect_node(backend(request.name)).await,
+            ("nodes", _) => self.connect_node(request, backend(request.name)).await,
             ("services", _) => {
                 let name = backend(request.name);
                 let service = self.find(SERVICES, request.namespace, name).await?;
@@ -61,7 +61,7 @@ impl Resources {
                         "pod {} does not have a host assigned",
                         request.name
                     ))),
-                    (node, _) => self.connect_node(node).await,
+                    (node, _) => self.connect_node(request, node).await,
                 }
             }
         }
@@ -72,15 +72,10 @@ impl Resources {
         pod.ok_or_else(|| Error::NotFound(subject(request.kind, name)))
     }
 
-    async fn connect_node(&self, name: &str) -> Result<(), Error> {
+    /// A node that does not exist is missed under the resource that was asked for.
+    async fn connect_node(&self, request: &Request<'_>, name: &str) -> Result<(), Error> {
         if self.find(NODES, "", name).await?.is_none() {
-            let (_, _, resource) = NODES;
-            let resource = resource.into();
-            return Err(Error::NotFound(Subject {
-                resource,
-                name: name.into(),
-                ..Subject::default()
-            }));
+            return Err(Error::NotFound(subject(request.kind, name)));
         }
         Err(nobody_there())
     }

@@ -63,6 +63,8 @@ impl Resources {
         let token = issuer.sign(&claims, now, lifetime).ok_or_else(|| {
             Error::Internal("failed to generate token: the system gives no randomness".to_owned())
         })?;
+        let key = "authentication.kubernetes.io/issued-credential-id".to_owned();
+        request.warnings.annotate(key, format!("JTI={}", claims.id));
         let until = Time::from_unix_seconds(now.saturating_add(seconds));
         let status = value!({"token": token, "expirationTimestamp": (until.to_string())});
         let mut object = kind.print(object);

@@ -1,7 +1,8 @@
 //! An audit event as text. Contract: `audit.k8s.io/v1` Event.
 
 use auth::User;
-use object::{Map, Value, json};
+use hyper::StatusCode;
+use object::{Map, Value, json, value};
 
 use super::policy::{Level, Stage};
 use super::{Notes, Trail};
@@ -14,6 +15,15 @@ pub(crate) struct Answered {
     /// The Status that was answered, if it was one.
     pub status: Option<Map>,
     pub object: Option<Value>,
+}
+
+impl Answered {
+    pub(crate) fn new(code: StatusCode) -> Answered {
+        Answered {
+            code: code.as_u16(),
+            ..Answered::default()
+        }
+    }
 }
 
 /// The event of a stage, in one line without its end.
@@ -34,6 +44,10 @@ pub(crate) fn write(
     field("user", &user(trail.user.as_deref()), &mut out);
     if let Some(impersonated) = &notes.impersonated {
         field("impersonatedUser", &user(Some(impersonated)), &mut out);
+    }
+    if let Some(constraint) = notes.impersonation_constraint {
+        let metadata = value!({"impersonationConstraint": constraint});
+        field("authenticationMetadata", &metadata, &mut out);
     }
     let addresses: Vec<Value> = trail
         .addresses
