@@ -130,7 +130,7 @@ impl Resources {
         check_name(request, &object)?;
         check_namespace(request, &mut object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
-        check_version(request.kind, &mut object, live)?;
+        check_version(request.kind, &object, live)?;
         self.finish_update(request, live, Draft { object, owners })
             .await
     }

@@ -10,6 +10,7 @@ use kinds::convert::convert;
 use kinds::{Catalogue, Kind};
 use object::{Map, Value};
 
+use crate::meta::meta_mut;
 use crate::write::Live;
 use crate::{Request, Resources};
 
@@ -88,6 +89,13 @@ impl Owners {
             now,
             &versions,
         ))
+    }
+
+    /// Writes the entries into an object that is shown and not stored.
+    pub(crate) fn show_in(&self, object: &mut Map) {
+        if let Some(fields) = self.0.encode() {
+            meta_mut(object).insert("managedFields", fields);
+        }
     }
 
     /// The entries as a tree, if one of them is longer than an entry may be.

@@ -5,7 +5,7 @@
 use auth::{Attributes, Decision, Rule, User};
 use object::fields::FieldSelector;
 use object::labels::LabelSelector;
-use object::{Map, Text, Value, json, value};
+use object::{Map, Text, Value, value};
 
 use crate::authorization::Mode;
 use crate::body::{self, Body, Parsed};
@@ -58,27 +58,20 @@ impl Resources {
         for field in ["uid", "creationTimestamp", "deletionTimestamp", "selfLink"] {
             metadata.remove(field);
         }
-        let mut object = self.admit_sent(request, request.kind, object).await?;
         let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
-        let owners = json::parse(&owners.to_text(request.kind));
+        owners.show_in(&mut object);
+        let mut object = self.admit_sent(request, request.kind, object).await?;
         object.remove("status");
-        let mut checked = object.clone();
         let answer = match question {
             Question::MayI | Question::MaySomebody | Question::MaySomebodyHere => {
-                if let Ok(owners @ Value::Array(_)) = &owners {
-                    meta_mut(&mut checked).insert("managedFields", owners.clone());
-                }
-                check_question(request, &checked)?;
-                self.may(question, request, &checked).await?
+                check_question(request, &object)?;
+                self.may(question, request, &object).await?
             }
-            Question::WhatMayI => return self.rules_of(request, &checked).await.map(Some),
+            Question::WhatMayI => return self.rules_of(request, &object).await.map(Some),
             Question::WhoAmI => return Ok(Some(self.who_am_i(request))),
-            Question::WhoseToken => self.whose_token(&checked).await?,
+            Question::WhoseToken => self.whose_token(&object).await?,
         };
         let mut object = request.kind.print(object);
-        if let Ok(owners @ Value::Array(_)) = owners {
-            meta_mut(&mut object).insert("managedFields", owners);
-        }
         object.insert("status", answer);
         Ok(Some(shown(object)))
     }

@@ -130,9 +130,7 @@ impl Resources {
                 OnConflict::Refuse
             };
             let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
-            let before = to_scale(&live.owners.0, |version| {
-                self.replicas_path(request, version)
-            });
+            let before = self.scale_owners(request, &live);
             let applied = apply::apply(
                 Some(&scale),
                 configuration.wanted.clone(),
@@ -151,7 +149,8 @@ impl Resources {
             check_name(request, &wanted)?;
             check_namespace(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
-            let wanted = self.admit_scale(request, &live, wanted).await?;
+            let owners = &applied.managers;
+            let wanted = self.admit_scale(request, &live, wanted, owners).await?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;
             match self.finish_scale(request, &live, draft).await? {
                 Attempt::Done(written) => return Ok(written),
@@ -173,9 +172,7 @@ impl Resources {
         wanted: Map,
     ) -> Result<Attempt, Error> {
         let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
-        let before = to_scale(&live.owners.0, |version| {
-            self.replicas_path(request, version)
-        });
+        let before = self.scale_owners(request, live);
         let old = Value::Object(scale_of(request.kind, live.map()));
         let typing = self.scale_typing();
         // Zero replicas are printed as none at all, so nobody owns them afterwards.
@@ -197,7 +194,7 @@ impl Resources {
         let Value::Object(wanted) = new else {
             unreachable!("a Scale is a map")
         };
-        let wanted = self.admit_scale(request, live, wanted).await?;
+        let wanted = self.admit_scale(request, live, wanted, &after).await?;
         let draft = self.draft(request, live, &wanted, after)?;
         self.finish_scale(request, live, draft).await
     }
@@ -292,15 +289,21 @@ impl Resources {
         Ok(Attempt::Done(Written { object, ..written }))
     }
 
-    /// Lets policies and webhooks change a scale that is wanted.
+    /// Lets policies and webhooks change a scale that is wanted; they see who owns it.
     async fn admit_scale(
         &self,
         request: &Request<'_>,
         live: &Live,
-        wanted: Map,
+        mut wanted: Map,
+        owners: &ManagedFields,
     ) -> Result<Map, Error> {
+        if self.hooks_in_force().await?.is_none() {
+            return Ok(wanted);
+        }
         let kind = self.scale_kind(request.kind)?;
-        let old = scale_of(request.kind, live.map());
+        let mut old = scale_of(request.kind, live.map());
+        Owners(self.scale_owners(request, live)).show_in(&mut old);
+        Owners(owners.clone()).show_in(&mut wanted);
         self.admit_view(request, &kind, wanted, old).await
     }
 
@@ -331,6 +334,13 @@ impl Resources {
             types: Catalogue::builtin().types(),
             root,
         }
+    }
+
+    /// Who owns the replicas of an object, as its scale tells it.
+    fn scale_owners(&self, request: &Request<'_>, live: &Live) -> ManagedFields {
+        to_scale(&live.owners.0, |version| {
+            self.replicas_path(request, version)
+        })
     }
 
     /// Where a version of the parent keeps its replicas.

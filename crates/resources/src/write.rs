@@ -314,7 +314,7 @@ impl Resources {
                 return self.create_by_update(request, object, managed_fields).await;
             };
             check_uid(kind, &object, &live)?;
-            let given = check_version(kind, &mut object, &live)?;
+            let given = check_version(kind, &object, &live)?;
             let supplied = managed_fields.as_ref();
             if given == Given::Version {
                 let attempt = self.replace(request, &live, object, supplied).await?;
@@ -327,7 +327,6 @@ impl Resources {
             if let Attempt::Done(written) = self.replace(request, &live, new, supplied).await? {
                 return Ok(written);
             }
-            meta_mut(&mut object).remove("resourceVersion");
         }
     }
 
@@ -368,7 +367,7 @@ impl Resources {
             check_namespace(request, &mut object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
             // was faster; without one the patch is simply applied again.
-            check_version(kind, &mut object, &live)?;
+            check_version(kind, &object, &live)?;
             match self
                 .replace(request, &live, object, managed_fields.as_ref())
                 .await?
@@ -458,6 +457,9 @@ impl Resources {
         seen: Seen<'_>,
     ) -> Result<Attempt, Error> {
         let (kind, old) = (request.kind, live.map());
+        // Whoever named no version means the current one.
+        let current = Value::from(live.record.revision.to_string());
+        meta_mut(&mut draft.object).insert("resourceVersion", current);
         let lease = self
             .allocate_changed(request, &mut draft.object, old)
             .await?;

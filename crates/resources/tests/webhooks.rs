@@ -467,6 +467,8 @@ async fn a_scale_is_seen_as_a_scale() {
         [Some(5), Some(2)],
         "first it is changed, then it is checked"
     );
+    let owned = |side: &str| reviews[0].at(&["request", side, "metadata", "managedFields"]);
+    assert!(owned("object").is_some() && owned("oldObject").is_some());
     let request = reviews[1].get("request").unwrap();
     assert_eq!(request.str_at(&["kind", "kind"]), Some("Scale"));
     assert_eq!(
@@ -474,6 +476,76 @@ async fn a_scale_is_seen_as_a_scale() {
         Some("deployments")
     );
     assert_eq!(request.str_at(&["subResource"]), Some("scale"));
+}
+
+#[tokio::test]
+async fn what_is_sent_to_a_subresource_is_seen_whole() {
+    let resources = server().await;
+    let hook = WebhookServer::start(|asked| answer(asked, "\"allowed\":true")).await;
+    let pod = value!({
+        "metadata": {"name": "one"},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/a:1"}]},
+    });
+    Ask::new(&resources, "", "pods").create(pod).await.unwrap();
+    let rules = value!({"rules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
+        "resources": ["pods", "pods/binding", "pods/eviction"],
+    }]});
+    let webhooks = vec![webhook(&hook, "/v", rules)];
+    configure(&resources, VALIDATING, "one", webhooks).await;
+    let ask = || Ask::new(&resources, "", "pods").named("one");
+    let binding = value!({"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "n"}});
+    ask().under("binding").create(binding).await.unwrap();
+    let eviction = value!({
+        "metadata": {"name": "one"}, "deleteOptions": {"propagationPolicy": "Background"},
+    });
+    ask()
+        .under("eviction")
+        .dry()
+        .create(eviction)
+        .await
+        .unwrap();
+    ask().delete().await.unwrap();
+    let reviews = reviews(&hook);
+    let seen = |place: usize, path: &[&str]| {
+        let request = reviews[place].get("request").unwrap();
+        request.at(path).cloned().unwrap_or_default()
+    };
+    for (place, owned) in [(0, "f:target"), (1, "f:deleteOptions")] {
+        assert_eq!(
+            seen(place, &["object", "metadata", "namespace"]),
+            "default".into()
+        );
+        let owners = seen(place, &["object", "metadata", "managedFields"]);
+        assert!(
+            json::to_vec(&owners)
+                .windows(owned.len())
+                .any(|it| it == owned.as_bytes())
+        );
+    }
+    assert_eq!(
+        seen(1, &["object", "deleteOptions", "dryRun"]),
+        value!(["All"])
+    );
+    // The period that the pod asks for counts as said.
+    assert_eq!(seen(2, &["options", "gracePeriodSeconds"]), Value::Int(30));
+}
+
+#[tokio::test]
+async fn an_update_that_names_no_version_shows_none_before_it_is_checked() {
+    let resources = server().await;
+    let hook = WebhookServer::start(|asked| answer(asked, "\"allowed\":true")).await;
+    create(&resources, "one").await.unwrap();
+    for (kind, path) in [(MUTATING, "/m"), (VALIDATING, "/v")] {
+        let webhooks = vec![webhook(&hook, path, value!({}))];
+        configure(&resources, kind, "one", webhooks).await;
+    }
+    let ask = Ask::new(&resources, "", "configmaps").named("one");
+    ask.update(config_map("one")).await.unwrap();
+    let version = ["request", "object", "metadata", "resourceVersion"];
+    let reviews = reviews(&hook);
+    let shown = reviews.iter().map(|review| review.at(&version).is_some());
+    assert_eq!(shown.collect::<Vec<bool>>(), [false, true]);
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ fn wanted(call: &Call, path: &ResourcePath) -> Option<(&'static str, Map)> {
         options.insert("ports", Value::Array(ports));
     }
     if path.subresource == "proxy" && !path.rest.is_empty() {
-        options.insert("path", Value::from(path.rest.as_str()));
+        options.insert("path", Value::from(format!("/{}", path.rest)));
     }
     Some((kind, options))
 }

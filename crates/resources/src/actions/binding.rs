@@ -7,9 +7,10 @@ use object::{Map, Text, Value, value};
 
 use super::done;
 use crate::admission::{Place, Plugin};
-use crate::body::{self, Body};
+use crate::body::{self, Body, Parsed};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut, meta_text};
+use crate::ownership::Owners;
 use crate::write::{Written, check_namespace};
 use crate::{Request, Resources, subject};
 
@@ -27,13 +28,18 @@ impl Resources {
     pub(super) async fn bind(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = self.built_in(BINDINGS)?;
         let sent = Request { kind, ..*request };
-        let mut binding = body::read(&self.catalogue(), &sent, body)?.object;
+        let Parsed {
+            object: mut binding,
+            managed_fields,
+        } = body::read(&self.catalogue(), &sent, body)?;
         check_namespace(&sent, &mut binding)?;
         let name = Text::from(meta_text(&binding, "name"));
         if !request.name.is_empty() && name != request.name {
             let text = "name in URL does not match name in Binding object";
             return Err(Error::BadRequest(text.to_owned()));
         }
+        let owners = Owners::of_created(self, &sent, &mut binding, managed_fields.as_ref());
+        owners.show_in(&mut binding);
         let binding = self.admit_sent(request, kind, binding).await?;
         check_target(&binding)?;
         let pods = self.built_in(PODS)?;

@@ -8,11 +8,12 @@ use object::{Map, Text, Value, json, value};
 use super::binding::set_condition;
 use super::done;
 use crate::admission::Place;
-use crate::body::{self, Body, Media};
+use crate::body::{self, Body, Media, Parsed};
 use crate::error::{Cause, Error, Subject};
 use crate::meta::{meta, meta_text};
 use crate::options::{DeleteOptions, Propagation, WriteOptions};
-use crate::write::{Live, Written};
+use crate::ownership::Owners;
+use crate::write::{Live, Written, check_namespace};
 use crate::{Request, Resources, subject};
 
 const BUDGETS: Place = ("policy", "v1", "poddisruptionbudgets");
@@ -36,12 +37,23 @@ impl Resources {
             kind: &kind,
             ..*request
         };
-        let eviction = body::read(&self.catalogue(), &sent, body)?.object;
+        let Parsed {
+            object: mut eviction,
+            managed_fields,
+        } = body::read(&self.catalogue(), &sent, body)?;
+        check_namespace(&sent, &mut eviction)?;
         if meta_text(&eviction, "name") != request.name {
             let text = "name in URL does not match name in Eviction object";
             return Err(Error::BadRequest(text.to_owned()));
         }
-        let eviction = self.admit_sent(request, &kind, eviction).await?;
+        let owners = Owners::of_created(self, &sent, &mut eviction, managed_fields.as_ref());
+        owners.show_in(&mut eviction);
+        let mut eviction = self.admit_view(request, &kind, eviction, None).await?;
+        if request.options.dry_run {
+            show_dry_run(&mut eviction);
+        }
+        self.check_view(request, &kind, eviction.clone(), None)
+            .await?;
         let options = delete_options(&eviction, request.options.dry_run);
         let pod = Request {
             subresource: "",
@@ -170,6 +182,14 @@ impl Resources {
             },
         )
         .await
+    }
+}
+
+/// An eviction that says how to delete says also that it is only tried.
+fn show_dry_run(eviction: &mut Map) {
+    let options = eviction.get_mut("deleteOptions");
+    if let Some(options) = options.and_then(Value::as_object_mut) {
+        options.get_or_insert_with("dryRun", || value!(["All"]));
     }
 }
 

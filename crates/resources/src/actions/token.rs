@@ -5,7 +5,7 @@
 use auth::{Claims, Issuer, Named};
 use kinds::validation;
 use object::time::Time;
-use object::{Map, Text, Value, json, value};
+use object::{Map, Text, Value, value};
 
 use crate::admission::Place;
 use crate::body::{self, Body, Parsed};
@@ -51,11 +51,12 @@ impl Resources {
         self.admission
             .mutate(self, request, &mut object, None)
             .await?;
+        owners.show_in(&mut object);
         let mut object = self.admit_view(request, &kind, object, None).await?;
         let now = self.now();
         let account = self.check_account(request, &mut object).await?;
         name_audiences(issuer, &mut object);
-        self.check_view(request, &kind, object.clone(), None)
+        self.check_view(request, &kind, kind.print(object.clone()), None)
             .await?;
         let claims = self.claims(request, &object, account).await?;
         let seconds = shorten(request, issuer, &mut object);
@@ -69,10 +70,6 @@ impl Resources {
         let status = value!({"token": token, "expirationTimestamp": (until.to_string())});
         let mut object = kind.print(object);
         object.insert("status", status);
-        let owners = owners.to_text(&kind);
-        if let Ok(owners @ Value::Array(_)) = json::parse(&owners) {
-            meta_mut(&mut object).insert("managedFields", owners);
-        }
         Ok(Written {
             object: WrittenObject::Virtual(object),
             created: true,

@@ -10,7 +10,7 @@ use object::group::{GroupVersionKind, GroupVersionResource};
 use object::{Map, Text, Value, value};
 
 use crate::error::Error;
-use crate::meta::{meta_mut, meta_text};
+use crate::meta::meta_text;
 use crate::options::{DeleteOptions, Propagation, WriteOptions};
 use crate::write::{Draft, Live};
 use crate::{Request, Resources};
@@ -40,9 +40,7 @@ impl<'a> Matter<'a> {
         live: Option<&Live>,
     ) -> Matter<'a> {
         let mut object = draft.object.clone();
-        if let Some(fields) = draft.owners.0.encode() {
-            meta_mut(&mut object).insert("managedFields", fields);
-        }
+        draft.owners.show_in(&mut object);
         let old = live.map(shown_live);
         Matter::new(resources, request, request.kind, Some(object), old)
     }
@@ -58,7 +56,7 @@ impl<'a> Matter<'a> {
         let matter = Matter::new(resources, request, request.kind, None, old);
         Matter {
             operation: Operation::Delete,
-            options: delete_options(options),
+            options: delete_options(&completed(request.kind, options, live.map())),
             name: request.name.into(),
             ..matter
         }
@@ -110,14 +108,13 @@ impl<'a> Matter<'a> {
     /// The request as policies and webhooks see it.
     pub(crate) fn attributes(&self) -> Attributes<'_> {
         let request = self.request;
-        let is_namespace = request.kind.group.is_empty() && request.kind.resource == "namespaces";
         Attributes {
             operation: self.operation,
             kind: kind_of(&self.kind),
             resource: resource_of(request.kind),
             subresource: request.subresource,
             name: &self.name,
-            namespace: if is_namespace {
+            namespace: if is_namespace(request.kind) {
                 &self.name
             } else {
                 request.namespace
@@ -165,10 +162,12 @@ impl Resources {
 
 fn shown_live(live: &Live) -> Map {
     let mut object = live.map().clone();
-    if let Some(fields) = live.owners.0.encode() {
-        meta_mut(&mut object).insert("managedFields", fields);
-    }
+    live.owners.show_in(&mut object);
     object
+}
+
+fn is_namespace(kind: &Kind) -> bool {
+    kind.group.is_empty() && kind.resource == "namespaces"
 }
 
 pub(crate) fn kind_of(kind: &Kind) -> GroupVersionKind {
@@ -216,6 +215,19 @@ fn write_options(options: &WriteOptions, operation: Operation) -> Value {
         shown.insert(name, Value::String(text.clone()));
     }
     Value::Object(shown)
+}
+
+/// The options of a deletion with what their kind fills in, as upstream does before anybody looks.
+fn completed(kind: &Kind, options: &DeleteOptions, object: &Map) -> DeleteOptions {
+    let mut options = options.clone();
+    let period = (kind.rules.grace_period)(object, options.grace_period_seconds);
+    if let Some(period) = period {
+        options.grace_period_seconds = Some(if period < 0 { 1 } else { period });
+    }
+    if is_namespace(kind) && options.uid.is_none() {
+        options.uid = Some(meta_text(object, "uid").into());
+    }
+    options
 }
 
 fn delete_options(options: &DeleteOptions) -> Value {

@@ -52,8 +52,8 @@ pub(crate) enum Given {
     Nothing,
 }
 
-/// Checks the version that a body names, and fills in the current one.
-pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Result<Given, Error> {
+/// Checks the version that a body names.
+pub(crate) fn check_version(kind: &Kind, object: &Map, live: &Live) -> Result<Given, Error> {
     let found = meta_text(object, "resourceVersion");
     let name = meta_text(live.map(), "name");
     let version: u64 = if found.is_empty() {
@@ -78,8 +78,6 @@ pub(crate) fn check_version(kind: &Kind, object: &mut Map, live: &Live) -> Resul
                 errors: vec![error],
             });
         }
-        let current = Value::from(live.record.revision.to_string());
-        meta_mut(object).insert("resourceVersion", current);
         return Ok(Given::Nothing);
     }
     if version != live.record.revision.0 {
