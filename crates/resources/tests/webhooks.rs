@@ -115,6 +115,34 @@ async fn what_a_webhook_adds_is_stored_and_owned_by_nobody() {
 }
 
 #[tokio::test]
+async fn the_audit_log_is_told_what_webhooks_did() {
+    let resources = server().await;
+    let hook = WebhookServer::start(|asked| match asked.target.starts_with("/m") {
+        true => add_label(asked, "hooked"),
+        false => answer(asked, "\"allowed\":false"),
+    })
+    .await;
+    let webhooks = ["/m", "/d"].map(|path| webhook(&hook, path, value!({})));
+    configure(&resources, MUTATING, "one", webhooks.into()).await;
+    let ask = Ask::new(&resources, "", "configmaps");
+    assert!(ask.create(config_map("one")).await.is_err());
+    let notes = ask.warnings.annotations();
+    let note = |key: &str, index: u8| {
+        let key = format!("{key}.webhook.admission.k8s.io/round_0_index_{index}");
+        let found = notes.iter().find(|(name, _)| *name == key);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    };
+    assert_eq!(
+        note("patch", 0),
+        "{\"configuration\":\"one\",\"webhook\":\"hook.m.example.com\",\"patch\":[{\"op\":\"add\",\
+         \"path\":\"/metadata/labels/hooked\",\"value\":\"yes\"}],\"patchType\":\"JSONPatch\"}"
+    );
+    let first = "{\"configuration\":\"one\",\"webhook\":\"hook.m.example.com\",\"mutated\":true}";
+    let second = "{\"configuration\":\"one\",\"webhook\":\"hook.d.example.com\",\"mutated\":false}";
+    assert_eq!([note("mutation", 0), note("mutation", 1)], [first, second]);
+}
+
+#[tokio::test]
 async fn a_configuration_is_in_force_at_once_and_no_longer_than_it_exists() {
     let resources = server().await;
     let hook = WebhookServer::start(|asked| answer(asked, "\"allowed\":false")).await;

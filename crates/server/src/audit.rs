@@ -47,6 +47,8 @@ pub use webhook::WebhookOptions;
 const USER_AGENT_BYTES_MAX: usize = 1024;
 /// How long the last events may take when the server stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// The names of annotations that hold the patches of webhooks begin so.
+const PATCHES: &str = "patch.webhook.admission.k8s.io/";
 /// What takes longer is told with its latency.
 const SLOW: Duration = Duration::from_millis(500);
 /// A compressed answer is read up to here.
@@ -246,6 +248,9 @@ impl Trail {
 
     /// What admission has to say about the request.
     pub(crate) fn admitted(&self, annotations: Vec<(String, String)>) {
+        let mut annotations = annotations;
+        // What webhooks change is a part of the object, and shown where the object is.
+        annotations.retain(|(name, _)| self.shows_request() || !name.starts_with(PATCHES));
         let annotations = annotations.into_iter();
         let annotations = annotations.map(|(name, value)| (name.into(), value));
         self.notes().annotations.extend(annotations);

@@ -95,10 +95,17 @@ impl Resources {
             if rounds.again && !rounds.webhooks.is_due(&webhook.id) {
                 continue;
             }
-            let changed = self
-                .change_by(place, webhook, &form, matter, rounds.again)
-                .await?;
-            if changed {
+            let index = format!("round_{}_index_{place}", u8::from(rounds.again));
+            let changed = self.change_by(&index, webhook, &form, matter).await;
+            let mutated = matches!(changed, Ok(true));
+            let (configuration, name) = (quote(&webhook.configuration), quote(&webhook.name));
+            matter.request.warnings.annotate(
+                format!("mutation.webhook.admission.k8s.io/{index}"),
+                format!(
+                    "{{\"configuration\":{configuration},\"webhook\":{name},\"mutated\":{mutated}}}"
+                ),
+            );
+            if changed? {
                 rounds.webhooks.object_changed();
                 rounds.changed = true;
             }
@@ -113,11 +120,10 @@ impl Resources {
     /// Asks one webhook and makes its changes; tells whether there were any.
     async fn change_by(
         &self,
-        place: usize,
+        index: &str,
         webhook: &Arc<Webhook>,
         form: &Form,
         matter: &mut Matter<'_>,
-        again: bool,
     ) -> Result<bool, Error> {
         let in_form = |object| self.in_form(&matter.kind, &form.kind, object);
         let object = in_form(matter.object.as_ref()).await?;
@@ -128,19 +134,9 @@ impl Resources {
             .ask(webhook, Role::Mutating, &attributes, form, objects)
             .await?;
         let notes = matter.request.warnings;
-        let index = format!("round_{}_index_{place}", u8::from(again));
-        let note = |mutated: bool| {
-            let key = format!("mutation.webhook.admission.k8s.io/{index}");
-            let (configuration, name) = (quote(&webhook.configuration), quote(&webhook.name));
-            let value = format!(
-                "{{\"configuration\":{configuration},\"webhook\":{name},\"mutated\":{mutated}}}"
-            );
-            notes.annotate(key, value);
-        };
         let verdict = match answer {
             Answer::Said(verdict) => verdict,
             Answer::FailedOpen => {
-                note(false);
                 let key = format!("failed-open.mutation.webhook.admission.k8s.io/{index}");
                 notes.annotate(key, webhook.name.to_string());
                 return Ok(false);
@@ -154,25 +150,31 @@ impl Resources {
             let denial = Denial::by_webhook(&webhook.name, verdict.status);
             return Err(Error::Denied(Box::new(denial)));
         }
-        let Some(new) = self.patched(webhook, &form.kind, object, &verdict)? else {
-            note(false);
+        let Some((patch, new)) = self.patched(webhook, &form.kind, object, &verdict)? else {
             return Ok(false);
         };
+        let (configuration, name) = (quote(&webhook.configuration), quote(&webhook.name));
+        notes.annotate(
+            format!("patch.webhook.admission.k8s.io/{index}"),
+            format!(
+                "{{\"configuration\":{configuration},\"webhook\":{name},\"patch\":{patch},\
+                 \"patchType\":\"JSONPatch\"}}"
+            ),
+        );
         let new = self.in_form(&form.kind, &matter.kind, Some(&new)).await?;
         let changed = matter.object != new;
         matter.object = new;
-        note(changed);
         Ok(changed)
     }
 
-    /// What the patch of a verdict makes of an object; `None` if it asks for nothing.
+    /// The patch of a verdict and what it makes of an object; `None` if it asks for nothing.
     fn patched(
         &self,
         webhook: &Webhook,
         kind: &Arc<Kind>,
         object: Option<Map>,
         verdict: &Verdict,
-    ) -> Result<Option<Map>, Error> {
+    ) -> Result<Option<(String, Map)>, Error> {
         if verdict.patch.is_empty() {
             return Ok(None);
         }
@@ -182,10 +184,11 @@ impl Resources {
         };
         let patch = match json::parse(&verdict.patch) {
             Ok(Value::Array(operations)) if operations.is_empty() => return Ok(None),
-            Ok(patch) => JsonPatch::read(patch),
+            Ok(patch) => patch,
             Err(error) => return undecodable(error.to_string()),
         };
-        let patch = match patch {
+        let text = String::from_utf8_lossy(&json::to_vec(&patch)).into_owned();
+        let patch = match JsonPatch::read(patch) {
             Ok(patch) => patch,
             Err(error) => return undecodable(error.to_string()),
         };
@@ -198,7 +201,8 @@ impl Resources {
         };
         let patched = patch.apply(Value::Object(object));
         let patched = patched.map_err(|error| Error::Internal(error.to_string()))?;
-        read_patched(kind, patched).map(Some)
+        let patched = read_patched(kind, patched)?;
+        Ok(Some((text, patched)))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use admission::attributes::Attributes;
 use admission::expression::Inputs;
-use admission::policy::{Binding, Findings, Policy};
+use admission::policy::{Binding, Denied, Findings, Policy};
 use admission::review::{Denial, request_value};
 use admission::webhook::OnFailure;
 use cel::{Authorize, ResourceSubject};
@@ -230,17 +230,8 @@ fn report(
     };
     for denied in findings.denied {
         if binding.has("Audit") {
-            let actions = binding.actions.iter().cloned().map(Value::String).collect();
-            let failure = value!([{
-                "message": (denied.message.as_str()),
-                "policy": (policy.name.clone()),
-                "binding": (binding.name.clone()),
-                "expressionIndex": (denied.index as i64),
-                "validationActions": (Value::Array(actions)),
-            }]);
-            let failure = String::from_utf8_lossy(&json::to_vec(&failure)).into_owned();
             let key = "validation.policy.admission.k8s.io/validation_failure";
-            notes.annotate(key.to_owned(), failure);
+            notes.annotate(key.to_owned(), failure(policy, binding, &denied));
         }
         if binding.has("Warn") {
             notes.add([format!(
@@ -257,6 +248,21 @@ fn report(
     }
     let failed = findings.failed_annotations.into_iter();
     refusals.extend(failed.map(|message| refusal(message, Text::default())));
+}
+
+/// A validation that failed, as the audit log tells it.
+fn failure(policy: &Policy, binding: &Binding, denied: &Denied) -> String {
+    let text = |value: Value| String::from_utf8_lossy(&json::to_vec(&value)).into_owned();
+    let actions = binding.actions.iter().cloned().map(Value::String);
+    format!(
+        "[{{\"message\":{},\"policy\":{},\"binding\":{},\"expressionIndex\":{},\
+         \"validationActions\":{}}}]",
+        text(denied.message.as_str().into()),
+        text(policy.name.clone().into()),
+        text(binding.name.clone().into()),
+        denied.index,
+        text(Value::Array(actions.collect())),
+    )
 }
 
 fn unusable_policy(policy: &Policy, unusable: Unusable<'_>) -> Option<Refusal> {
