@@ -28,7 +28,7 @@ use crate::query::Query;
 use crate::request::{RequestInfo, ResourcePath};
 use crate::serve::Stranger;
 use crate::state::State;
-use crate::{aggregate, health, impersonation, openapi, verbs, websocket};
+use crate::{aggregate, debugging, health, impersonation, openapi, verbs, websocket};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Said to whoever sends a token that is not taken for one.
@@ -411,6 +411,9 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     if let Some(answer) = health::answer(state, path, &call.query) {
         return answer;
     }
+    if let Some(answer) = debugging::answer(call, path) {
+        return answer;
+    }
     let catalogue = state.resources.catalogue();
     let discovery = &state.discovery;
     let remotes = state.remotes.table();
@@ -430,6 +433,7 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
             Err(failure) => call.fail(failure),
         },
         "/metrics" => metrics::answer(state),
+        "/metrics/slis" => metrics::answer_checks(state),
         "/" | "/index.html" => index(state),
         _ if path.starts_with("/api/") => call.fail(Failure::no_such_resource()),
         _ => answer::page_not_found(),
@@ -448,12 +452,15 @@ fn index(state: &State) -> Response<Body> {
         "/api",
         "/api/v1",
         "/apis",
+        "/flagz",
         "/healthz",
         "/livez",
         "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",
+        "/statusz",
         "/version",
     ];
     paths.extend(always.map(str::to_owned));

@@ -27,9 +27,12 @@ const READY_CHECKS: &[&str] = &[
 /// Answers a health endpoint, by any method; `None` if the path is none.
 pub(crate) fn answer(state: &State, path: &str, query: &Query) -> Option<Response<Body>> {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
-    let endpoint = parts
-        .next()
-        .filter(|name| matches!(*name, "healthz" | "livez" | "readyz"))?;
+    let endpoint = match parts.next()? {
+        "healthz" => "healthz",
+        "livez" => "livez",
+        "readyz" => "readyz",
+        _ => return None,
+    };
     let one = parts.next();
     let checks = if endpoint == "readyz" {
         READY_CHECKS
@@ -49,7 +52,12 @@ pub(crate) fn answer(state: &State, path: &str, query: &Query) -> Option<Respons
     Some(all(state, endpoint, checks, query))
 }
 
-fn all(state: &State, endpoint: &str, checks: &[&str], query: &Query) -> Response<Body> {
+fn all(
+    state: &State,
+    endpoint: &'static str,
+    checks: &[&'static str],
+    query: &Query,
+) -> Response<Body> {
     let excluded = query.all("exclude");
     let mut report = String::new();
     let mut failed = false;
@@ -85,12 +93,14 @@ fn all(state: &State, endpoint: &str, checks: &[&str], query: &Query) -> Respons
     answer::text(StatusCode::OK, "ok")
 }
 
-fn passes(state: &State, endpoint: &str, check: &str) -> bool {
-    match check {
+fn passes(state: &State, endpoint: &'static str, check: &'static str) -> bool {
+    let passes = match check {
         "poststarthook/bootstrap" => endpoint == "livez" || state.is_ready(),
         "shutdown" => !state.is_stopping(),
         _ => true,
-    }
+    };
+    state.metrics.checked(endpoint, check, passes);
+    passes
 }
 
 /// The version that clients see: the API level we answer as, with our own build behind it.

@@ -8,6 +8,7 @@ mod answer;
 pub mod audit;
 mod body;
 mod connect;
+mod debugging;
 mod discovery;
 mod flow;
 mod handle;

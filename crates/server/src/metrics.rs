@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::header::{self, HeaderValue};
@@ -22,6 +22,16 @@ pub(crate) struct Metrics {
     requests: RwLock<BTreeMap<Labels, Arc<Counter>>>,
     in_flight: AtomicU64,
     watches: AtomicU64,
+    /// By endpoint and check.
+    checks: Mutex<BTreeMap<(&'static str, &'static str), Checked>>,
+}
+
+/// What a check of health has said.
+#[derive(Clone, Copy, Default)]
+struct Checked {
+    passed: u64,
+    failed: u64,
+    passes: bool,
 }
 
 /// What tells requests apart.
@@ -69,6 +79,45 @@ impl Metrics {
     pub(crate) fn enter(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(&self.in_flight)
+    }
+
+    /// Counts what a check of health says.
+    pub(crate) fn checked(&self, endpoint: &'static str, check: &'static str, passes: bool) {
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let checked = checks.entry((endpoint, check)).or_default();
+        checked.passes = passes;
+        if passes {
+            checked.passed += 1;
+        } else {
+            checked.failed += 1;
+        }
+    }
+
+    fn write_checks(&self, out: &mut String) {
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        out.push_str(
+            "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single \
+             healthcheck.\n# TYPE kubernetes_healthcheck gauge\n",
+        );
+        for ((endpoint, check), checked) in checks.iter() {
+            let passes = u8::from(checked.passes);
+            out.push_str(&format!(
+                "kubernetes_healthcheck{{name=\"{check}\",type=\"{endpoint}\"}} {passes}\n"
+            ));
+        }
+        out.push_str(
+            "# HELP kubernetes_healthchecks_total [STABLE] This metric records the results of all \
+             healthcheck.\n# TYPE kubernetes_healthchecks_total counter\n",
+        );
+        for ((endpoint, check), checked) in checks.iter() {
+            let counts = [("error", checked.failed), ("success", checked.passed)];
+            for (status, count) in counts.iter().filter(|(_, count)| *count > 0) {
+                out.push_str(&format!(
+                    "kubernetes_healthchecks_total{{name=\"{check}\",status=\"{status}\",\
+                     type=\"{endpoint}\"}} {count}\n"
+                ));
+            }
+        }
     }
 
     /// A watch began.
@@ -161,6 +210,17 @@ pub(crate) fn answer(state: &State) -> Response<Body> {
         counter(&mut out, "apiserver_audit_event_total", events);
         counter(&mut out, "apiserver_audit_error_total", dropped);
     }
+    shown(out)
+}
+
+/// Answers `/metrics/slis`: how checks of health went.
+pub(crate) fn answer_checks(state: &State) -> Response<Body> {
+    let mut out = String::new();
+    state.metrics.write_checks(&mut out);
+    shown(out)
+}
+
+fn shown(out: String) -> Response<Body> {
     let mut answer = Response::new(Body::full(out.into()));
     *answer.status_mut() = StatusCode::OK;
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -292,6 +292,35 @@ fn bare_media_type(header: &str) -> Option<String> {
     well_formed.then(|| media.trim().to_ascii_lowercase())
 }
 
+/// How a page for debugging is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageForm {
+    /// For people.
+    Text,
+    /// As an object of a version of `config.k8s.io`.
+    Object { media: Media, version: &'static str },
+}
+
+/// Picks the form of a page whose object is of `kind`; an object has to be asked for in full.
+pub(crate) fn accept_page(header: Option<&str>, kind: &str) -> Option<PageForm> {
+    let header = header.unwrap_or_default().trim();
+    if header.is_empty() {
+        return Some(PageForm::Text);
+    }
+    clauses(header).iter().find_map(|clause| {
+        let media = match clause.media {
+            "text/plain" | "text/*" | "*/*" => return Some(PageForm::Text),
+            JSON => Media::Json,
+            YAML => Media::Yaml,
+            _ => return None,
+        };
+        let versions = ["v1beta1", "v1alpha1"];
+        let version = *versions.iter().find(|it| **it == clause.parameter("v"))?;
+        let is_asked = clause.parameter("as") == kind && clause.parameter("g") == "config.k8s.io";
+        is_asked.then_some(PageForm::Object { media, version })
+    })
+}
+
 /// Refuses a header that does not take plain JSON, which is all that some endpoints have.
 pub(crate) fn accept_json(header: Option<&str>) -> Result<(), Failure> {
     let header = header.unwrap_or_default().trim();

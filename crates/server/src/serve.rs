@@ -3,6 +3,7 @@
 //! Stopping: readiness turns false, no new connection is accepted, watches end on a frame
 //! boundary, requests under way finish, and whoever is still there after the grace is cut off.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct Options {
     pub limits: Limits,
     /// Records requests, if that is asked for.
     pub audit: Option<Audit>,
+    /// How the server was started, for `/flagz`: flags by name.
+    pub flags: BTreeMap<String, String>,
 }
 
 /// A server that listens.
@@ -81,6 +84,7 @@ impl Server {
             options.certificates,
             options.limits,
             options.audit,
+            options.flags,
             address,
         );
         let tls = TlsAcceptor::from(options.tls);

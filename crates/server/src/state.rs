@@ -1,5 +1,6 @@
 //! What every request shares.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,6 +30,9 @@ pub(crate) struct State {
     pub remotes: Remotes,
     /// Records requests, if that is asked for.
     pub audit: Option<Arc<Audit>>,
+    /// How the server was started: flags by name, and since when it runs.
+    pub flags: BTreeMap<String, String>,
+    pub started: i64,
     /// Whether the bootstrap objects are there.
     ready: AtomicBool,
     /// Turns true when the server begins to stop.
@@ -42,6 +46,7 @@ impl State {
         certificates: Arc<ClientCertificates>,
         limits: Limits,
         audit: Option<Audit>,
+        flags: BTreeMap<String, String>,
         address: std::net::SocketAddr,
     ) -> State {
         let authenticator = Arc::new(authenticator);
@@ -52,9 +57,11 @@ impl State {
             openid: resources
                 .issuer()
                 .and_then(|issuer| OpenId::new(issuer, address)),
+            started: resources.now(),
             resources,
             authenticator,
             certificates,
+            flags,
             metrics: Metrics::default(),
             flow: Flow::new(limits),
             remotes: Remotes::default(),

@@ -1,5 +1,6 @@
 //! The command line. Every flag has an environment form, `WINDLASS_` and its name.
 
+pub(crate) mod flags;
 pub(crate) mod identity;
 pub(crate) mod oidc;
 
@@ -12,6 +13,7 @@ use resources::Controller;
 use resources::admission::Chain;
 use tracing::level_filters::LevelFilter;
 
+use flags::Flags;
 use identity::Identity;
 
 /// How long a batch of audit events waits for its second attempt.
@@ -60,6 +62,9 @@ pub(crate) enum Command {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
+    // First, because reading a flag takes it away.
+    #[command(flatten)]
+    pub flags: Flags,
     /// A YAML file with flags: each key is the long name of one.
     ///
     /// `listen: 127.0.0.1:6443`, or a list for a flag that takes one. What the command line or the

@@ -125,6 +125,7 @@ where
             certificates: Arc::clone(&clients),
             limits: options.limits(),
             audit: make_audit(&options)?,
+            flags: options.flags.0.clone(),
         },
     )
     .map_err(Failure::Runtime)?;

@@ -7,6 +7,7 @@ mod attacks;
 mod audit;
 mod command_line;
 mod controller;
+mod debugging;
 mod definitions;
 mod encryption;
 mod identity;
