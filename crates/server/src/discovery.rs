@@ -12,6 +12,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use kinds::{Catalogue, Group, Kind, Subresource};
 use object::{Map, Value, json, value};
+use resources::body::Media;
 use ring::digest::{self, digest};
 
 use crate::aggregate::Table;
@@ -19,11 +20,13 @@ use crate::aggregate::discovery::{Form, add_groups};
 use crate::answer::{self, Failure};
 use crate::body::Body;
 use crate::negotiate::{self, Offer, Representation, Stream, wants_aggregated};
+use crate::protobuf;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// What follows the media type of the document that tells everything at once.
+const AGGREGATED: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const OFFER: Offer = Offer {
     tables: false,
-    protobuf: false,
+    protobuf: true,
     router: true,
     stream: Stream::No,
 };
@@ -84,8 +87,8 @@ impl Discovery {
             _ => false,
         };
         let document = match parts.as_slice() {
-            ["api"] | ["apis"] if wants_aggregated(accept) => {
-                return Some(self.aggregated(catalogue, remotes, parts[0], headers));
+            ["api"] | ["apis"] if let Some(media) = wants_aggregated(accept) => {
+                return Some(self.aggregated(catalogue, remotes, parts[0], media, headers));
             }
             ["api"] => Some(self.core_versions()),
             ["apis"] => Some(group_list(catalogue, remotes)),
@@ -152,6 +155,7 @@ impl Discovery {
         catalogue: &Arc<Catalogue>,
         remotes: &Arc<Table>,
         prefix: &str,
+        media: Media,
         headers: &hyper::HeaderMap,
     ) -> Response<Body> {
         let documents = self.documents(catalogue, remotes);
@@ -165,19 +169,38 @@ impl Discovery {
         };
         let known = headers.get(header::IF_NONE_MATCH) == Some(&document.etag);
         let mut answer = if known {
-            Response::new(Body::empty())
-        } else {
-            Response::new(Body::full(document.text.clone()))
-        };
-        if known {
+            let mut answer = Response::new(Body::empty());
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
-        }
+            answer
+        } else {
+            document.answer(media)
+        };
         let headers = answer.headers_mut();
         headers.insert(header::ETAG, document.etag.clone());
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
-        if !known {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+        answer
+    }
+}
+
+impl Tagged {
+    /// The document in the form that is wanted; nearly everybody wants the one that is kept.
+    fn answer(&self, media: Media) -> Response<Body> {
+        let representation = Representation {
+            media,
+            ..Representation::default()
+        };
+        let encoded = || answer::encode(self.text.to_vec(), representation);
+        let (mut answer, name) = match media {
+            Media::Json => (
+                Response::new(Body::full(self.text.clone())),
+                "application/json",
+            ),
+            Media::Yaml => (encoded(), "application/yaml"),
+            Media::Protobuf => (encoded(), protobuf::CONTENT_TYPE),
+        };
+        if let Ok(name) = HeaderValue::from_str(&format!("{name}{AGGREGATED}")) {
+            answer.headers_mut().insert(header::CONTENT_TYPE, name);
         }
         answer
     }

@@ -130,20 +130,26 @@ pub(crate) fn accept(header: Option<&str>, offer: Offer) -> Result<Representatio
         .ok_or(NotAcceptable::Parameters)
 }
 
-/// Whether any clause asks for the discovery document that tells everything at once; it is
-/// preferred to all plain ones.
-pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
+/// How the discovery document that tells everything at once is wanted, if any clause asks for it;
+/// it is preferred to all plain ones.
+pub(crate) fn wants_aggregated(header: Option<&str>) -> Option<Media> {
     let parameters = [
         ("as", "APIGroupDiscoveryList"),
         ("g", "apidiscovery.k8s.io"),
         ("v", "v2"),
     ];
-    let is_wanted = |clause: &Clause<'_>| {
-        let mut asked = parameters.iter();
-        matches!(clause.media, JSON | "application/*" | "*/*")
-            && asked.all(|(name, value)| clause.parameter(name) == *value)
-    };
-    clauses(header.unwrap_or_default()).iter().any(is_wanted)
+    clauses(header.unwrap_or_default())
+        .iter()
+        .filter(|clause| {
+            let mut asked = parameters.iter();
+            asked.all(|(name, value)| clause.parameter(name) == *value)
+        })
+        .find_map(|clause| match clause.media {
+            JSON | "application/*" | "*/*" => Some(Media::Json),
+            YAML => Some(Media::Yaml),
+            PROTOBUF => Some(Media::Protobuf),
+            _ => None,
+        })
 }
 
 /// Picks the representation of a failure, which takes no parameters: JSON unless a clause asks
@@ -453,12 +459,19 @@ mod tests {
 
     #[test]
     fn a_clause_for_all_of_discovery_wins_wherever_it_stands() {
-        let whole = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-        assert!(wants_aggregated(Some(whole)));
-        assert!(wants_aggregated(Some(&format!(
-            "application/json,{whole};q=0.1"
-        ))));
-        assert!(!wants_aggregated(Some(&whole.replace("v2", "v3"))));
-        assert!(!wants_aggregated(Some("application/json")));
+        let whole = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        for (header, expected) in [
+            (format!("{JSON}{whole}"), Some(Media::Json)),
+            (format!("{JSON},{JSON}{whole};q=0.1"), Some(Media::Json)),
+            (format!("{YAML}{whole}"), Some(Media::Yaml)),
+            (
+                format!("{PROTOBUF}{whole},{JSON}{whole}"),
+                Some(Media::Protobuf),
+            ),
+            (format!("{JSON}{}", whole.replace("v2", "v3")), None),
+            (JSON.to_owned(), None),
+        ] {
+            assert_eq!(wants_aggregated(Some(&header)), expected, "{header}");
+        }
     }
 }

@@ -115,7 +115,13 @@ fn message(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
 fn root_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Option<TypeId> {
     let definition = |name: &str| catalogue.definition(name);
     match (api_version, kind) {
-        ("v1", "Status") => definition(&format!("{META}Status")),
+        ("v1", "Status")
+        | ("" | "v1", "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList") => {
+            definition(&format!("{META}{kind}"))
+        }
+        ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList") => {
+            definition("io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList")
+        }
         ("autoscaling/v1", "Scale") => definition("io.k8s.api.autoscaling.v1.Scale"),
         (
             "meta.k8s.io/v1" | "meta.k8s.io/v1beta1",
