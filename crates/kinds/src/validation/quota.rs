@@ -2,9 +2,10 @@
 
 use object::field::{FieldError, Path};
 use object::quantity::Quantity;
-use object::{Map, Value, names};
+use object::{Map, names};
 
 use super::check::{self, Errors, Report};
+use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
 use super::{meta, quantities};
 
@@ -21,6 +22,18 @@ const OPPOSITES: [(&str, &str); 2] = [
     ("BestEffort", "NotBestEffort"),
     ("Terminating", "NotTerminating"),
 ];
+
+const MISAPPLIED: &str = "unsupported scope applied to resource";
+
+/// Scope selectors print without JSON names.
+const SCOPE_SELECTOR: Shape =
+    Shape(&[
+        Field::plain("matchExpressions", "MatchExpressions", "null").of(&Shape(&[
+            Field::plain("scopeName", "ScopeName", "\"\""),
+            Field::plain("operator", "Operator", "\"\""),
+            Field::plain("values", "Values", "null"),
+        ])),
+    ]);
 
 /// Checks a limit range.
 pub(crate) fn limit_range(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
@@ -296,7 +309,9 @@ fn scopes(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         if !SCOPES.contains(&scope) {
             errors.invalid_value(path, all, "unsupported scope");
         }
-        misapplied(spec, scope, path, all, errors);
+        for _ in 0..misapplied(spec, scope) {
+            errors.invalid_value(path, all, MISAPPLIED);
+        }
     }
     let stands = |wanted: &str| texts(list).any(|(_, scope)| scope == wanted);
     for (one, other) in OPPOSITES {
@@ -306,12 +321,12 @@ fn scopes(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn misapplied(spec: &Map, scope: &str, path: &Path<'_>, shown: &Value, errors: &mut Errors) {
-    for resource in spec.object_or_empty("hard").keys() {
-        if quantities::is_quota_standard(resource) && !applies(scope, resource) {
-            errors.invalid_value(path, shown, "unsupported scope applied to resource");
-        }
-    }
+/// How many resources of a quota a scope says nothing about.
+fn misapplied(spec: &Map, scope: &str) -> usize {
+    let resources = spec.object_or_empty("hard").keys();
+    resources
+        .filter(|resource| quantities::is_quota_standard(resource) && !applies(scope, resource))
+        .count()
 }
 
 fn scope_selector(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
@@ -326,7 +341,10 @@ fn scope_selector(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         if !SCOPES.contains(&scope) {
             errors.invalid(&path.field("scopeName"), scope, "unsupported scope");
         }
-        misapplied(spec, scope, &path, spec.value("scopeSelector"), errors);
+        for _ in 0..misapplied(spec, scope) {
+            let shown = spec.value("scopeSelector");
+            errors.push(print::invalid(&path, shown, &SCOPE_SELECTOR, MISAPPLIED));
+        }
         let is_flag =
             SCOPES.contains(&scope) && !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if is_flag && operator != "Exists" {

@@ -28,6 +28,24 @@ fn a_limit_has_its_bounds_in_order() {
 }
 
 #[test]
+fn a_scope_is_for_some_resources_only() {
+    let new = map(value!({"spec": {
+        "hard": {"services": "1", "pods": "1"},
+        "scopeSelector": {"matchExpressions": [
+            {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]},
+        ]},
+    }}));
+    assert_eq!(
+        printed(resource_quota(&new, None, "")),
+        [
+            "spec.scopeSelector.matchExpressions: Invalid value: {\"MatchExpressions\":\
+          [{\"ScopeName\":\"PriorityClass\",\"Operator\":\"In\",\"Values\":[\"high\"]}]}: unsupported scope \
+          applied to resource"
+        ]
+    );
+}
+
+#[test]
 fn a_quota_counts_what_is_known() {
     let new = map(value!({"spec": {"hard": {"made.up": "1", "pods": "1500m", "services": "-1"}}}));
     assert_eq!(
