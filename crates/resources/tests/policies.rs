@@ -465,6 +465,32 @@ async fn a_policy_that_asks_for_it_sees_what_later_ones_changed() {
 }
 
 #[tokio::test]
+async fn a_policy_that_asks_for_it_sees_its_own_changes_too() {
+    let resources = server().await;
+    for (policy, expected) in [("Never", "!"), ("IfNeeded", "!!")] {
+        let mark = value!({
+            "reinvocationPolicy": policy,
+            "matchConditions": [{
+                "name": "own",
+                "expression": (format!("object.data.by == '{policy}'")),
+            }],
+            "mutations": [(patch(
+                "[JSONPatch{op: 'replace', path: '/data/mark', value: object.data.mark + '!'}]"
+            ))],
+        });
+        change(&resources, &policy.to_lowercase(), "configmaps", mark).await;
+        let data = value!({"by": policy, "mark": ""});
+        let created = create_map(&resources, &policy.to_lowercase(), data).await;
+        let created = created.unwrap();
+        assert_eq!(
+            created.at(&["data", "mark"]),
+            Some(&expected.into()),
+            "{policy}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn expressions_that_cannot_be_compiled_are_refused_with_their_place() {
     let resources = server().await;
     let policy = value!({"metadata": {"name": "rule"}, "spec": {

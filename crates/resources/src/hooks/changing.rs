@@ -60,15 +60,18 @@ impl Resources {
         let invocations = self
             .invocations(set, matter, namespace.as_ref(), &mut failures)
             .await;
+        let mut worked = false;
         for invocation in &invocations {
-            self.invoke(
-                invocation,
-                matter,
-                namespace.as_ref(),
-                rounds,
-                &mut failures,
-            )
-            .await?;
+            let namespace = namespace.as_ref();
+            worked |= self
+                .invoke(invocation, matter, namespace, rounds, &mut failures)
+                .await?;
+        }
+        // A change that could be made counts as one at the end, even if it changed nothing: so
+        // policies that want to be asked again are, also about what they did themselves.
+        if worked {
+            rounds.policies.object_changed();
+            rounds.changed = true;
         }
         rounds.policies.end(matter.object.as_ref());
         refuse(&matter.attributes(), matter, failures)
@@ -109,6 +112,7 @@ impl Resources {
         invocations
     }
 
+    /// Makes the changes of a policy; tells whether one of them could be made.
     async fn invoke(
         &self,
         invocation: &Invocation<'_>,
@@ -116,7 +120,7 @@ impl Resources {
         namespace: Option<&store::Record>,
         rounds: &mut Rounds,
         failures: &mut Vec<Failure>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let Invocation {
             policy, binding, ..
         } = invocation;
@@ -135,26 +139,26 @@ impl Resources {
         };
         match held {
             Held::Yes => {}
-            Held::No => return Ok(()),
+            Held::No => return Ok(false),
             Held::Unknown(error) => {
                 failures.extend(fail(error));
-                return Ok(());
+                return Ok(false);
             }
         }
         let id = invocation.id();
         if rounds.again && !rounds.policies.is_due(&id) {
-            return Ok(());
+            return Ok(false);
         }
         let before = matter.object.clone();
+        let mut worked = false;
         for place in 0..policy.len() {
             if matter.object.is_none() {
                 continue;
             }
-            if let Err(error) = self
-                .change_once(invocation, place, matter, namespace)
-                .await?
-            {
-                failures.extend(fail(error));
+            let made = self.change_once(invocation, place, matter, namespace);
+            match made.await? {
+                Ok(()) => worked = true,
+                Err(error) => failures.extend(fail(error)),
             }
         }
         if matter.object != before {
@@ -164,7 +168,7 @@ impl Resources {
         if policy.reinvoked {
             rounds.policies.asked(&id);
         }
-        Ok(())
+        Ok(worked)
     }
 
     /// Makes one of the changes of a policy; the inner error is the policy's own.
