@@ -215,14 +215,18 @@ pub fn read(version: Version, uid: &str, role: Role, body: &[u8]) -> Result<Verd
     };
     let (kind, api_version) = (text("kind"), text("apiVersion"));
     let invalid = |text: String| Err(ReadError::Invalid(text));
-    // A review of the other version is decoded into something that nobody looks at.
-    let other = [Version::V1, Version::V1Beta1]
-        .into_iter()
-        .any(|known| known != version && known.api_version() == api_version);
+    let mut versions = [Version::V1, Version::V1Beta1].into_iter();
+    if let Some(other) = versions.find(|it| *it != version && it.api_version() == api_version) {
+        let [from, to] =
+            [other, version].map(|it| it.api_version().replace("admission.k8s.io/", ""));
+        return Err(CallError::Unreadable(format!(
+            "converting ({from}.{KIND}) to ({to}.{KIND}): unknown conversion"
+        ))
+        .into());
+    }
     let response = match review.get("response") {
-        Some(response @ Value::Object(_)) if !other => response,
+        Some(response @ Value::Object(_)) => response,
         None | Some(Value::Null) => return invalid("webhook response was absent".to_owned()),
-        _ if other => return invalid("webhook response was absent".to_owned()),
         Some(other) => return Err(mismatch("", other, "v1.AdmissionResponse").into()),
     };
     let answer = Response(response);

@@ -102,6 +102,9 @@ pub struct Rules {
     /// Writes the times that the kind itself keeps, after preparing; `old` is the stored object
     /// when it is an update, and `now` is the time as API objects write it.
     pub stamp: fn(new: &mut Map, old: Option<&Map>, subresource: &str, now: &str),
+    /// Fills what upstream fills in when it reads a new object from storage: too late for
+    /// everyone who looks at it before it is stored.
+    pub settle: fn(&mut Map),
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,
     /// Advice about an object that is valid.
@@ -167,6 +170,7 @@ impl Default for Rules {
             prepare_create: |_| {},
             prepare_update: |_, _, _| {},
             stamp: |_, _, _, _| {},
+            settle: |_| {},
             validate: |_, _, _| Vec::new(),
             warnings: |_, _| Vec::new(),
             deprecation: None,

@@ -259,12 +259,13 @@ impl Resources {
         &self,
         request: &Request<'_>,
         name: &str,
-        draft: Draft,
+        mut draft: Draft,
     ) -> Result<WrittenObject, Error> {
         let kind = request.kind;
         let key = store_name(kind, request.namespace, name);
         // A version that a dry run was given is shown as it came; nobody gives out another.
         let given = meta_text(&draft.object, "resourceVersion").parse().ok();
+        (kind.rules.settle)(&mut draft.object);
         let value = self.encode(kind, draft).await?;
         if request.options.dry_run {
             let exists = self.store.get(&kind.collection, &key).await;

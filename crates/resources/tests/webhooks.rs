@@ -577,6 +577,41 @@ async fn an_update_that_names_no_version_shows_none_before_it_is_checked() {
 }
 
 #[tokio::test]
+async fn every_validating_webhook_is_asked_before_what_storage_fills_in() {
+    let resources = server().await;
+    let hook = WebhookServer::start(|asked| match asked.target.starts_with("/no") {
+        true => answer(asked, "\"allowed\":false"),
+        false => answer(asked, "\"allowed\":true"),
+    })
+    .await;
+    let rules = value!({"rules": [{
+        "apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["jobs"],
+    }]});
+    let webhooks = ["/no", "/yes"].map(|path| webhook(&hook, path, rules.clone()));
+    configure(&resources, VALIDATING, "one", webhooks.into()).await;
+    let job = value!({
+        "metadata": {"name": "one"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "registry.example/a:1"}],
+        }}},
+    });
+    let ask = Ask::new(&resources, "batch", "jobs");
+    assert!(ask.create(job.clone()).await.is_err());
+    let reviews = reviews(&hook);
+    assert_eq!(reviews.len(), 2, "a refusal keeps nobody from being asked");
+    for review in reviews {
+        let job = review.at(&["request", "object"]).unwrap();
+        assert_eq!(job.at(&["metadata", "labels"]), None);
+    }
+    let configurations = Ask::new(&resources, GROUP, VALIDATING).named("one");
+    configurations.delete().await.unwrap();
+    let made = ask.create(job).await.unwrap();
+    assert!(made.at(&["metadata", "labels"]).is_some());
+}
+
+#[tokio::test]
 async fn owners_that_a_webhook_spoils_are_kept_as_they_were() {
     let resources = server().await;
     let hook = WebhookServer::start(|asked| {

@@ -74,7 +74,8 @@ fn what_is_wrong_with_an_answer_is_told_as_upstream_tells_it() {
             br#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1",
                 "response":{"uid":"u-1","allowed":true}}"#
                 .to_vec(),
-            "received invalid webhook response: webhook response was absent",
+            "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): \
+             unknown conversion",
         ),
         (
             Role::Validating,

@@ -14,7 +14,7 @@ pub(super) fn requests_from_limits(container: &mut Map) {
 }
 
 /// Fills the resources of the pod as a whole, if it says any.
-pub(super) fn pod_level(spec: &mut Map) {
+pub(crate) fn pod_level(spec: &mut Map) {
     let Some(resources) = object(spec, "resources") else {
         return;
     };

@@ -19,6 +19,7 @@ pub(super) fn rules(kind: &str) -> Rules {
         "Job" => Rules {
             defaults: workloads::job,
             prepare_create: job_create,
+            settle: workloads::labels_from_template,
             prepare_update: template_update,
             orphan_by_default: true,
             selectable: &["status.successful"],
@@ -57,7 +58,6 @@ fn job_create(new: &mut Map) {
     }
     no_status(new);
     disabled::drop_from_template(new, None);
-    workloads::labels_from_template(new);
 }
 
 /// A job finds its pods by its own identity, which no other job shares.

@@ -208,9 +208,10 @@ fn claim() -> Rules {
     Rules {
         defaults: volumes::claim,
         prepare_create: |new| {
-            new.insert("status", value!({"phase": "Pending"}));
+            new.insert("status", value!({}));
             settle_data_source(new, None);
         },
+        settle: volumes::claim,
         prepare_update: |new, old, subresource| {
             keep_status_or_spec(new, old, subresource);
             if subresource.is_empty() {

@@ -17,6 +17,7 @@ pub(super) fn rules() -> Rules {
         prepare_create: create,
         prepare_update: update,
         stamp: stamp_conditions,
+        settle: |pod| within(pod, "spec", defaults::pod_resources::pod_level),
         generation: Generation::Spec,
         returns_deleted: true,
         grace_period: |pod, given| Some(grace_period(pod, given)),

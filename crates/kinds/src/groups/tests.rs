@@ -52,7 +52,9 @@ fn create(sent: &str) -> String {
     let (kind, mut object) = read(sent);
     (kind.rules.prepare_create)(&mut object);
     (kind.rules.stamp)(&mut object, None, "", NOW);
-    print(&kind.print(object).into())
+    let mut object = kind.print(object);
+    (kind.rules.settle)(&mut object);
+    print(&object.into())
 }
 
 fn update(stored: &str, sent: &str, subresource: &str) -> String {

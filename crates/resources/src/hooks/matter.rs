@@ -224,7 +224,7 @@ fn completed(kind: &Kind, options: &DeleteOptions, object: &Map) -> DeleteOption
     if let Some(period) = period {
         options.grace_period_seconds = Some(if period < 0 { 1 } else { period });
     }
-    if is_namespace(kind) && options.uid.is_none() {
+    if (is_namespace(kind) || kind.rules.defines_kinds) && options.uid.is_none() {
         options.uid = Some(meta_text(object, "uid").into());
     }
     options

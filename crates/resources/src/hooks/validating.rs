@@ -33,10 +33,12 @@ impl Resources {
             .enumerate()
             .map(|(place, (webhook, form))| self.ask_one(place, webhook, form, matter))
             .collect();
+        // Everyone is heard, also after a refusal; the first refusal is the one that is told.
+        let mut first = Ok(());
         while let Some(answered) = asking.next().await {
-            answered?;
+            first = first.and(answered);
         }
-        Ok(())
+        first
     }
 
     async fn ask_one(
