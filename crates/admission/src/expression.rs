@@ -7,6 +7,7 @@ mod variables;
 use cel::{Authorize, Authorizer, Bindings, Budget, CALL_COST_MAX, Error, Program, Shape};
 use cel::{ResourceCheck, ResourceSubject};
 use kinds::expressions::{Compiler, Gives, Names, namespace_shape, request_shape};
+use object::field::summary;
 use object::{Map, Value};
 
 use crate::webhook::OnFailure;
@@ -240,8 +241,7 @@ impl Conditions {
         }
         match errors.as_slice() {
             [] => Held::Yes,
-            [one] => failed(one.clone()),
-            several => failed(format!("[{}]", several.join(", "))),
+            errors => failed(summary(errors)),
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use object::Text;
+use object::field::summary;
 use ring::digest;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -245,20 +246,6 @@ fn bearer(header: &str) -> Option<&str> {
     let mut parts = header.trim().splitn(3, ' ');
     let (scheme, token) = (parts.next()?, parts.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-/// Several problems as one text, each once.
-pub(crate) fn summary(problems: &[String]) -> String {
-    let mut unique: Vec<&str> = Vec::with_capacity(problems.len());
-    for problem in problems {
-        if !unique.contains(&problem.as_str()) {
-            unique.push(problem);
-        }
-    }
-    match unique.as_slice() {
-        [one] => (*one).to_owned(),
-        _ => format!("[{}]", unique.join(", ")),
-    }
 }
 
 #[cfg(test)]

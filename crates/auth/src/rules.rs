@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use object::Text;
-use object::field::quote;
+use object::field::{quote, summary};
 use object::labels::LabelSelector;
 
 use crate::User;
@@ -287,7 +287,7 @@ impl Rules {
                 let (RoleRef::Role(name) | RoleRef::ClusterRole(name)) = role;
                 format!("{resource} {} not found", quote(name))
             });
-            let problems = summarize(texts.collect());
+            let problems = summary(&texts.collect::<Vec<String>>());
             text.push_str(&format!("; resolution errors: [{problems}]"));
         }
         Err(text)
@@ -494,19 +494,5 @@ fn tell_absent(absent: &[&RoleRef]) -> String {
             )
         }
     });
-    summarize(texts.collect())
-}
-
-/// Several problems as one text, each once.
-fn summarize(texts: Vec<String>) -> String {
-    let mut unique: Vec<String> = Vec::with_capacity(texts.len());
-    for text in texts {
-        if !unique.contains(&text) {
-            unique.push(text);
-        }
-    }
-    match unique.as_slice() {
-        [one] => one.clone(),
-        _ => format!("[{}]", unique.join(", ")),
-    }
+    summary(&texts.collect::<Vec<String>>())
 }

@@ -273,7 +273,7 @@ impl fmt::Display for FieldError {
 }
 
 /// Prints several errors as one text: a single one bare, more in brackets, repeats once.
-pub fn summary(errors: &[FieldError]) -> String {
+pub fn summary<E: fmt::Display>(errors: &[E]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
         let text = error.to_string();

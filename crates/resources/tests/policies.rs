@@ -302,6 +302,19 @@ async fn an_expression_that_fails_counts_as_its_policy_says() {
 }
 
 #[tokio::test]
+async fn conditions_that_fail_alike_are_told_once() {
+    let resources = server().await;
+    let condition = |name: &str| value!({"name": name, "expression": "object.data.no == ''"});
+    let spec = value!({
+        "matchConditions": [(condition("a")), (condition("b"))],
+        "validations": [{"expression": "true"}],
+    });
+    enforce(&resources, "configmaps", spec, value!({})).await;
+    let text = refusal(create_map(&resources, "one", value!({"n": "1"})).await);
+    assert_eq!(text.matches("no such key: no").count(), 1, "{text}");
+}
+
+#[tokio::test]
 async fn a_denial_may_be_a_warning_and_a_note() {
     let resources = server().await;
     let spec = value!({

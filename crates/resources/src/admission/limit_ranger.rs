@@ -3,6 +3,7 @@
 //! Contract: `plugin/pkg/admission/limitranger/admission.go`. Ranges are taken in the order of
 //! their names, resources in the order of theirs, so that the same request has the same refusal.
 
+use object::field::summary;
 use object::quantity::Quantity;
 use object::{Map, Text, Value};
 
@@ -50,8 +51,8 @@ pub(super) async fn validate(
         } else {
             check_claim(&range, object)
         };
-        if let Some(detail) = together(complaints) {
-            return Err(forbidden(request, object, detail));
+        if !complaints.is_empty() {
+            return Err(forbidden(request, object, summary(&complaints)));
         }
     }
     Ok(())
@@ -68,21 +69,6 @@ fn applies(request: &Request<'_>, old: Option<&Map>) -> bool {
         _ => is_about(request, "", "persistentvolumeclaims"),
     };
     supported && !old.is_some_and(|old| meta(old).contains_key("deletionTimestamp"))
-}
-
-/// Several refusals as one text; repeated ones count once.
-fn together(mut complaints: Vec<String>) -> Option<String> {
-    let mut seen = Vec::new();
-    complaints.retain(|text| {
-        let is_new = !seen.contains(text);
-        seen.push(text.clone());
-        is_new
-    });
-    match complaints.len() {
-        0 => None,
-        1 => complaints.pop(),
-        _ => Some(format!("[{}]", complaints.join(", "))),
-    }
 }
 
 fn limits(range: &Map) -> impl Iterator<Item = &Map> {
