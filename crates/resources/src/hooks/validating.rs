@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::review::Denial;
 use admission::webhook::{Role, Webhook};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::join_all;
 
 use super::Set;
 use super::ask::{Answer, Form};
@@ -28,17 +28,12 @@ impl Resources {
                 .await?;
             concerned.extend(form.map(|form| (webhook, form)));
         }
-        let mut asking: FuturesUnordered<_> = concerned
+        let asking = concerned
             .into_iter()
             .enumerate()
-            .map(|(place, (webhook, form))| self.ask_one(place, webhook, form, matter))
-            .collect();
-        // Everyone is heard, also after a refusal; the first refusal is the one that is told.
-        let mut first = Ok(());
-        while let Some(answered) = asking.next().await {
-            first = first.and(answered);
-        }
-        first
+            .map(|(place, (webhook, form))| self.ask_one(place, webhook, form, matter));
+        // Everyone is heard, also after a refusal; of several the first in order is told.
+        join_all(asking).await.into_iter().collect()
     }
 
     async fn ask_one(
