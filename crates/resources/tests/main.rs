@@ -12,6 +12,7 @@ mod controllers;
 mod fixture;
 mod nodes;
 mod plugins;
+mod pod_security;
 mod policies;
 mod quota;
 mod reviews;

@@ -7,7 +7,7 @@ use resources::Resources;
 use crate::fixture::{Ask, refusal, server, server_with, server_without};
 
 /// A pod whose spec has more in it than a container.
-fn pod(name: &str, more: Value) -> Value {
+pub(crate) fn pod(name: &str, more: Value) -> Value {
     let mut spec = Map::new();
     let container = value!({"name": "main", "image": "registry.example/app:1"});
     spec.insert("containers", value!([container]));
@@ -23,12 +23,17 @@ fn with_resources(name: &str, resources: Value) -> Value {
     pod(name, value!({"containers": [container]}))
 }
 
-async fn make(resources: &Resources, group: &str, resource: &str, object: Value) -> Value {
+pub(crate) async fn make(
+    resources: &Resources,
+    group: &str,
+    resource: &str,
+    object: Value,
+) -> Value {
     let ask = Ask::new(resources, group, resource);
     ask.create(object).await.unwrap()
 }
 
-async fn pod_refusal(resources: &Resources, pod: Value) -> String {
+pub(crate) async fn pod_refusal(resources: &Resources, pod: Value) -> String {
     let text = refusal(Ask::new(resources, "", "pods").create(pod).await);
     let (_, detail) = text.split_once(" is forbidden: ").unwrap_or(("", &text));
     detail.to_owned()
@@ -38,13 +43,6 @@ async fn annotate_namespace(resources: &Resources, annotations: Value) {
     let ask = Ask::new(resources, "", "namespaces").named("default");
     let patch = value!({"metadata": {"annotations": annotations}});
     ask.merge(patch).await.unwrap();
-}
-
-async fn label_namespace(resources: &Resources, labels: Value) -> Vec<String> {
-    let ask = Ask::new(resources, "", "namespaces").named("default");
-    let patch = value!({"metadata": {"labels": labels}});
-    ask.merge(patch).await.unwrap();
-    ask.warnings.take()
 }
 
 #[tokio::test]
@@ -136,151 +134,6 @@ fn claim(name: &str, class: &str, size: &str) -> Value {
             "resources": {"requests": {"storage": size}},
         },
     })
-}
-
-#[tokio::test]
-async fn namespaces_say_how_privileged_pods_may_be() {
-    let resources = server().await;
-    let plain = || pod("plain", value!({}));
-    make(
-        &resources,
-        "",
-        "pods",
-        pod("root", value!({"hostPID": true})),
-    )
-    .await;
-    make(
-        &resources,
-        "",
-        "pods",
-        pod("other", value!({"hostPID": true})),
-    )
-    .await;
-    let level = |level: &str| value!({"pod-security.kubernetes.io/enforce": level});
-    assert_eq!(
-        label_namespace(&resources, level("baseline")).await,
-        [
-            "existing pods in namespace \"default\" violate the new PodSecurity enforce level \
-             \"baseline:latest\"",
-            "other (and 1 other pod): host namespaces",
-        ]
-    );
-    make(&resources, "", "pods", plain()).await;
-    assert_eq!(
-        pod_refusal(&resources, pod("x", value!({"hostNetwork": true}))).await,
-        "violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)"
-    );
-    // A change that brings no new image is let pass.
-    let root = Ask::new(&resources, "", "pods").named("root");
-    root.merge(value!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .unwrap();
-    let image = value!({"spec": {"containers": [
-        {"name": "main", "image": "registry.example/app:2"},
-    ]}});
-    let text = refusal(root.merge(image).await);
-    assert!(
-        text.contains("violates PodSecurity \"baseline:latest\""),
-        "{text}"
-    );
-    // Workloads are warned about, and made.
-    let deployments = Ask::new(&resources, "apps", "deployments");
-    let deployment = value!({
-        "metadata": {"name": "web"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {
-                    "hostNetwork": true,
-                    "containers": [{"name": "main", "image": "registry.example/app:1"}],
-                },
-            },
-        },
-    });
-    deployments.create(deployment).await.unwrap();
-    assert_eq!(
-        deployments.warnings.take(),
-        ["would violate PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)"]
-    );
-    let scale = Ask::new(&resources, "apps", "deployments")
-        .named("web")
-        .under("scale");
-    let wanted = value!({
-        "apiVersion": "autoscaling/v1", "kind": "Scale",
-        "metadata": {"name": "web"}, "spec": {"replicas": 2},
-    });
-    scale.update_scale(wanted).await.unwrap();
-    assert_eq!(scale.warnings.take(), Vec::<String>::new());
-    let namespaces = Ask::new(&resources, "", "namespaces");
-    let wrong = value!({"metadata": {
-        "name": "wrong", "labels": {"pod-security.kubernetes.io/warn": "none"},
-    }});
-    assert_eq!(
-        refusal(namespaces.create(wrong).await),
-        "Namespace \"wrong\" is invalid: metadata.labels[pod-security.kubernetes.io/warn]: Invalid \
-         value: \"none\": must be one of privileged, baseline, restricted"
-    );
-}
-
-#[tokio::test]
-async fn the_audit_log_is_told_what_pods_violate() {
-    let resources = server().await;
-    let prefix = "pod-security.kubernetes.io/";
-    let namespaces = [
-        (
-            "open",
-            value!({"pod-security.kubernetes.io/enforce-version": "v1.30"}),
-        ),
-        (
-            "audited",
-            value!({"pod-security.kubernetes.io/audit": "baseline"}),
-        ),
-        (
-            "both",
-            value!({
-                "pod-security.kubernetes.io/enforce": "baseline",
-                "pod-security.kubernetes.io/audit": "baseline",
-            }),
-        ),
-    ];
-    for (name, labels) in namespaces {
-        let namespace = value!({"metadata": {"name": name, "labels": labels}});
-        make(&resources, "", "namespaces", namespace).await;
-    }
-    let host = value!({"hostNetwork": true});
-    let violation = "audit-violations=would violate PodSecurity \"baseline:latest\": host namespaces \
-         (hostNetwork=true)";
-    let free = "enforce-policy=privileged:latest";
-    for (namespace, resource, spec, expected) in [
-        ("open", "pods", &host, &[free][..]),
-        ("open", "podtemplates", &host, &[]),
-        ("audited", "pods", &host, &[free, violation]),
-        ("audited", "pods", &value!({}), &[free]),
-        (
-            "both",
-            "pods",
-            &host,
-            &["enforce-policy=baseline:latest", violation],
-        ),
-        ("both", "podtemplates", &host, &[violation]),
-    ] {
-        let ask = Ask::new(&resources, "", resource).within(namespace).dry();
-        let made = pod("one", spec.clone());
-        let object = match resource {
-            "pods" => made,
-            _ => value!({"metadata": {"name": "one"}, "template": made}),
-        };
-        let is_refused = ask.create(object).await.is_err();
-        assert_eq!(is_refused, (namespace, resource) == ("both", "pods"));
-        let notes = ask.warnings.annotations().into_iter();
-        let notes = notes.map(|(key, value)| format!("{}={value}", key.replace(prefix, "")));
-        assert_eq!(
-            notes.collect::<Vec<String>>(),
-            expected,
-            "{namespace} {resource}"
-        );
-    }
 }
 
 #[tokio::test]

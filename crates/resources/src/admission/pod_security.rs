@@ -81,8 +81,8 @@ impl std::fmt::Display for Standard {
     }
 }
 
-/// What a namespace asks of its pods: what is refused, what the audit log tells, and what the client
-/// is warned about.
+/// What a namespace asks of its pods: what is refused, what the audit log tells, and what clients
+/// are warned about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Policy {
     enforce: Standard,
