@@ -242,7 +242,7 @@ pub fn is_ignored_bearer(header: &str) -> bool {
 }
 
 /// The token of a header; extra spaces before it make it none, as upstream has it.
-fn bearer(header: &str) -> Option<&str> {
+pub(crate) fn bearer(header: &str) -> Option<&str> {
     let mut parts = header.trim().splitn(3, ' ');
     let (scheme, token) = (parts.next()?, parts.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

@@ -6,6 +6,7 @@
 
 use object::{Map, Text, Value};
 
+use crate::authenticate::bearer;
 use crate::jwt::{self, Jwt, seconds};
 use crate::keys::{PublicKey, SigningKey};
 use crate::rule::quote_all;
@@ -208,6 +209,25 @@ impl Issuer {
         };
         claims.audiences = meant_for;
         Ok(Some(claims))
+    }
+
+    /// What the audit log is told of the token in a header that let `user` in, if it is one of
+    /// ours: that it lies in a Secret, or that it is used for longer than it was meant to be.
+    pub fn note(&self, header: &str, user: &str, now: i64) -> Option<(&'static str, String)> {
+        let jwt = Jwt::read(bearer(header)?)?;
+        let (issuer, subject) = (jwt.text("iss"), jwt.text("sub"));
+        let is_ours = issuer == LEGACY_ISSUER || self.issuers.iter().any(|known| known == issuer);
+        if !is_ours || subject != user {
+            return None;
+        }
+        if jwt.audiences().is_empty() {
+            let key = "authentication.k8s.io/legacy-token";
+            return Some((key, subject.to_owned()));
+        }
+        let meant_until = seconds(jwt.claims.get("kubernetes.io")?.get("warnafter")?)?;
+        let late = now.saturating_sub(meant_until);
+        let text = format!("subject: {subject}, seconds after warning threshold: {late}");
+        (late >= 0).then_some(("authentication.k8s.io/stale-token", text))
     }
 
     /// Those of `audiences` that the token is meant for.

@@ -171,6 +171,8 @@ pub(crate) struct Arrival<'a> {
     pub headers: &'a HeaderMap,
     /// How the user was made out.
     pub authenticator: &'static str,
+    /// What is to be told of the user's token.
+    pub note: Option<(&'static str, String)>,
 }
 
 /// What is known of a request that is being recorded.
@@ -208,11 +210,12 @@ impl Trail {
             user_agent.truncate(user_agent.floor_char_boundary(USER_AGENT_BYTES_MAX));
             user_agent.push_str("...TRUNCATED");
         }
+        let authenticator = ("windlass/authenticator", arrival.authenticator.to_owned());
+        let annotations = [authenticator].into_iter().chain(arrival.note);
         let notes = Notes {
-            annotations: vec![(
-                "windlass/authenticator".into(),
-                arrival.authenticator.to_owned(),
-            )],
+            annotations: annotations
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
             ..Notes::default()
         };
         Trail {

@@ -185,6 +185,7 @@ async fn answer_to(
             peer: arrival.from,
             headers: &call.headers,
             authenticator: authenticator(user, with_token),
+            note: user.and_then(|user| note_of_token(&call, user)),
         };
         call.trail = audit.begin(begun).await;
         trail.clone_from(&call.trail);
@@ -223,6 +224,15 @@ fn authenticator(user: Option<&Arc<User>>, with_token: bool) -> &'static str {
         Some(_) if with_token => "token",
         Some(_) => "certificate",
     }
+}
+
+/// What is to be told of the token that let a user in.
+fn note_of_token(call: &Call, user: &User) -> Option<(&'static str, String)> {
+    let resources = &call.state.resources;
+    let header = call.header(header::AUTHORIZATION)?;
+    resources
+        .issuer()?
+        .note(header, &user.name, resources.now())
 }
 
 /// Finds out who asks.

@@ -202,6 +202,28 @@ fn what_is_not_ours_is_left_to_others() {
 }
 
 #[test]
+fn tokens_that_should_have_been_renewed_are_noted() {
+    let issuer = issuer();
+    let user = "system:serviceaccount:ns:robot";
+    let lifetime = issuer.lifetime(3607, true, issuer.audiences());
+    let token = issuer.sign(&claims(), NOW, lifetime).unwrap();
+    let header = format!("Bearer {token}");
+    let note = |user: &str, now: i64| issuer.note(&header, user, now);
+    let stale = "subject: system:serviceaccount:ns:robot, seconds after warning threshold: 3";
+    assert_eq!(
+        note(user, NOW + 3610),
+        Some(("authentication.k8s.io/stale-token", stale.to_owned()))
+    );
+    assert_eq!(note(user, NOW + 3606), None);
+    assert_eq!(note("ann", NOW + 3610), None);
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    assert_eq!(
+        issuer.note(&format!("Bearer {token}"), user, NOW + 3610),
+        None
+    );
+}
+
+#[test]
 fn tokens_of_secrets_have_other_claims() {
     let issuer = issuer();
     let sign = |edit: &dyn Fn(&mut Map)| {
@@ -226,6 +248,11 @@ fn tokens_of_secrets_have_other_claims() {
     let read = issuer.read(&token, issuer.audiences(), NOW).unwrap();
     let read = read.unwrap();
     assert!(read.is_legacy);
+    let user = "system:serviceaccount:ns:robot";
+    assert_eq!(
+        issuer.note(&format!("Bearer {token}"), user, NOW),
+        Some(("authentication.k8s.io/legacy-token", user.to_owned()))
+    );
     assert_eq!(read.secret.as_ref().map(|it| it.name.as_str()), Some("s"));
     assert_eq!(read.user().extra.len(), 0);
     let cases: [(&str, &str); 3] = [
