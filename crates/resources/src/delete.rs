@@ -92,7 +92,9 @@ impl Resources {
             };
             check_preconditions(request.kind, options, &live)?;
             self.admission.delete(self, request, live.map()).await?;
-            if let Some(name) = seen {
+            if let Some(name) = seen
+                && !is_under_way(request.kind, options, live.map())
+            {
                 self.admit_deletion(request, name, options, &live).await?;
             }
             if let Some(deleted) = self.delete_live(request, options, live).await? {
@@ -300,6 +302,25 @@ fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> P
         }
         None => Phase::Remove,
     }
+}
+
+/// Whether a deletion has begun that this one would not hasten: nobody is asked about it again.
+fn is_under_way(kind: &Kind, options: &DeleteOptions, object: &Map) -> bool {
+    let metadata = meta(object);
+    if !metadata.contains_key("deletionTimestamp") {
+        return false;
+    }
+    if (kind.rules.held)(object) {
+        return true;
+    }
+    let given = options.grace_period_seconds;
+    let Some(period) = (kind.rules.grace_period)(object, given) else {
+        return false;
+    };
+    let period = if period < 0 { 1 } else { period };
+    let left = metadata.get("deletionGracePeriodSeconds");
+    let left = left.and_then(Value::as_int).unwrap_or(0);
+    left > 0 && (given.is_none() || period >= left)
 }
 
 /// A repeated graceful deletion may only shorten the period.

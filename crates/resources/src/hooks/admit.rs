@@ -8,6 +8,7 @@ use kinds::{Kind, Rules};
 use object::{Map, Value};
 use schema::Types;
 
+use super::matter::completed;
 use super::mutating::Rounds;
 use super::{Matter, Set};
 use crate::error::Error;
@@ -136,7 +137,12 @@ impl Resources {
         let Some(set) = self.hooks_in_force().await? else {
             return Ok(());
         };
-        let mut matter = Matter::of_deletion(self, request, options, live);
+        let options = match name {
+            // A collection's options are shown as they were given.
+            "" => options.clone(),
+            _ => completed(request.kind, options, live.map()),
+        };
+        let mut matter = Matter::of_deletion(self, request, &options, live);
         matter.name = name.into();
         if matter.is_exempt() {
             return Ok(());

@@ -56,7 +56,7 @@ impl<'a> Matter<'a> {
         let matter = Matter::new(resources, request, request.kind, None, old);
         Matter {
             operation: Operation::Delete,
-            options: delete_options(&completed(request.kind, options, live.map())),
+            options: delete_options(options),
             name: request.name.into(),
             ..matter
         }
@@ -218,7 +218,7 @@ fn write_options(options: &WriteOptions, operation: Operation) -> Value {
 }
 
 /// The options of a deletion with what their kind fills in, as upstream does before anybody looks.
-fn completed(kind: &Kind, options: &DeleteOptions, object: &Map) -> DeleteOptions {
+pub(crate) fn completed(kind: &Kind, options: &DeleteOptions, object: &Map) -> DeleteOptions {
     let mut options = options.clone();
     let period = (kind.rules.grace_period)(object, options.grace_period_seconds);
     if let Some(period) = period {
