@@ -131,7 +131,7 @@ where
     .map_err(Failure::Runtime)?;
     server.set_proxy_identity(made.front_proxy.0);
     resources
-        .publish_authorities(made.credentials.authority(), &made.front_proxy.1)
+        .publish_authorities(&authorities.clients_text()?, &made.front_proxy.1)
         .await?;
     control::listen(&options.data, store.clone()).await?;
     let which = options.controllers();

@@ -204,6 +204,12 @@ impl Authorities {
         Ok(all)
     }
 
+    /// The certificates of those whose client certificates count, as text.
+    pub(crate) fn clients_text(&self) -> Result<String, Failure> {
+        let given = self.clients.as_deref().map(text_of).transpose()?;
+        Ok(self.own.clone() + given.as_deref().unwrap_or_default())
+    }
+
     /// Whose front proxies count.
     pub(crate) fn proxies(&self) -> Result<Option<Vec<CertificateDer<'static>>>, Failure> {
         self.proxies.as_deref().map(certificates_of).transpose()
@@ -211,11 +217,14 @@ impl Authorities {
 }
 
 fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|source| Failure::Given {
+    certificates(&text_of(path)?, path)
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|source| Failure::Given {
         path: path.to_owned(),
         detail: source.to_string(),
-    })?;
-    certificates(&text, path)
+    })
 }
 
 fn certificates(text: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {

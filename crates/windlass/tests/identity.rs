@@ -292,6 +292,21 @@ async fn whom_certificates_prove() {
 }
 
 #[tokio::test]
+async fn servers_of_other_apis_are_told_which_authorities_prove_clients() {
+    let scratch = Scratch::new("published");
+    let given = Authority::new("given");
+    let client_ca = scratch.file("clients.crt", &given.pem);
+    let server = start(&["--client-ca-file", &client_ca]);
+    let token = server.token().unwrap();
+    let admin = Connection::open_as(&server, &token, None).await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let answer = admin.unwrap().ask(&format!("GET {path}"), &[], "").await;
+    let map: Value = serde_json::from_str(&answer.body).unwrap();
+    let own = std::fs::read_to_string(server.data().join("ca.crt")).unwrap();
+    assert_eq!(map["data"]["client-ca-file"], own + &given.pem);
+}
+
+#[tokio::test]
 async fn a_kubeconfig_is_made_for_a_new_user() {
     let server = start(&[]);
     let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
