@@ -23,6 +23,8 @@ use crate::{Request, Resources, kind_subject};
 use families::NONE;
 use range::{Range, Taken};
 
+/// Where the addresses of services come from.
+pub(crate) const SERVICE_RANGE: &str = "10.0.0.0/24";
 pub(crate) const SERVICES: Place = ("", "v1", "services");
 
 /// What is taken, once it has been read.

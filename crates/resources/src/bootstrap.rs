@@ -3,7 +3,9 @@
 //! They are written through the normal write path as manager `kube-apiserver`; what an operator
 //! deleted comes back at the next start, what an operator changed stays changed.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+mod networking;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use auth::User;
@@ -18,8 +20,8 @@ use crate::{Request, Resources, Warnings};
 
 /// One object a line: API version, resource, object.
 const OBJECTS: &str = include_str!("bootstrap.jsonl");
-/// The address of the API inside a cluster.
-const SERVICE_ADDRESS: &str = "10.0.0.1";
+/// Controllers look here for the day since when uses of tokens in Secrets are noted.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 impl Resources {
     /// Makes sure that every bootstrap object exists; `address` is where the server listens.
@@ -35,9 +37,26 @@ impl Resources {
                 others.push((kind, object));
             }
         }
-        others.extend(self.api_service(address)?);
+        others.push(self.token_tracking()?);
+        let own = networking::own_objects(address)?;
+        others.extend(
+            own.iter()
+                .map(|own| (Arc::clone(&own.kind), own.object.clone())),
+        );
         self.make_all(namespaces).await?;
-        self.make_all(others).await
+        self.make_all(others).await?;
+        self.keep_current(&own).await;
+        self.report_service_range().await
+    }
+
+    fn token_tracking(&self) -> Result<(Arc<Kind>, Value), Error> {
+        let day = self.now_text().split('T').next().map(Value::from);
+        let object = value!({
+            "metadata": {"name": TOKEN_TRACKING, "namespace": "kube-system"},
+            "data": {"since": (day.unwrap_or_default())},
+        });
+        let kind = self.built_in(("", "v1", "configmaps"))?;
+        Ok((Arc::clone(kind), object))
     }
 
     /// Makes objects side by side, so that they share the syncs of the store.
@@ -67,7 +86,7 @@ impl Resources {
             other => return other.map(|_| ()),
         }
         let options = WriteOptions {
-            manager: "kube-apiserver".into(),
+            manager: manager(kind).into(),
             ..WriteOptions::default()
         };
         let user = User::server();
@@ -105,62 +124,12 @@ impl Resources {
             .ok_or_else(damaged)?;
         Ok((Arc::clone(kind), object.clone()))
     }
-
-    /// The service that stands for the API itself, and where it really listens.
-    fn api_service(&self, address: SocketAddr) -> Result<Vec<(Arc<Kind>, Value)>, Error> {
-        let port = i64::from(address.port());
-        let service = value!({
-            "metadata": {
-                "name": "kubernetes",
-                "namespace": "default",
-                "labels": {"component": "apiserver", "provider": "kubernetes"},
-            },
-            "spec": {
-                "type": "ClusterIP",
-                "clusterIP": SERVICE_ADDRESS,
-                "clusterIPs": [SERVICE_ADDRESS],
-                "ipFamilies": ["IPv4"],
-                "ipFamilyPolicy": "SingleStack",
-                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
-            },
-        });
-        let kind = |resource| {
-            let kind = Catalogue::builtin()
-                .resource("", "v1", resource)
-                .map(Arc::clone);
-            kind.ok_or_else(|| Error::Internal(format!("{resource} are not served")))
-        };
-        let mut objects = vec![(kind("services")?, service)];
-        if let Some(ip) = advertised(address.ip()) {
-            let endpoints = value!({
-                "metadata": {
-                    "name": "kubernetes",
-                    "namespace": "default",
-                    "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
-                },
-                "subsets": [{
-                    "addresses": [{"ip": (ip.to_string())}],
-                    "ports": [{"name": "https", "protocol": "TCP", "port": port}],
-                }],
-            });
-            objects.push((kind("endpoints")?, endpoints));
-        }
-        Ok(objects)
-    }
 }
 
-/// The address by which others reach this machine; endpoints may not name a loopback one.
-fn advertised(listening: IpAddr) -> Option<IpAddr> {
-    let usable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified();
-    if usable(&listening) {
-        return Some(listening);
+/// The part of the server that makes objects of a kind, as upstream names it.
+fn manager(kind: &Kind) -> &'static str {
+    match kind.group.as_str() {
+        "flowcontrol.apiserver.k8s.io" => "api-priority-and-fairness-config-producer-v1",
+        _ => "kube-apiserver",
     }
-    // Choosing a route sends nothing; the address is one reserved for documents.
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-    socket
-        .local_addr()
-        .ok()
-        .map(|address| address.ip())
-        .filter(usable)
 }
