@@ -138,11 +138,10 @@ impl Endpoint {
     }
 
     fn new(place: Place, host: String, path: &str, bundle: Vec<u8>) -> Endpoint {
-        let slash = if path.starts_with('/') { "" } else { "/" };
         Endpoint {
             place,
             host,
-            path: format!("{slash}{path}"),
+            path: clean(path),
             trust: Trust::of_bundle(bundle),
             tls: OnceLock::new(),
             idle: Mutex::default(),
@@ -258,4 +257,18 @@ impl Endpoint {
             all.push(connection);
         }
     }
+}
+
+/// A path as it is asked for: from the root, without empty and dotted parts. Those who join host
+/// and path with a slash of their own reach the webhook, as they do upstream.
+fn clean(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }

@@ -53,6 +53,31 @@ async fn connections_are_used_again() {
     assert_eq!(asked[0].body, "{}");
 }
 
+/// A test framework joined host and path with a slash, and the webhook's router answered 301.
+#[test]
+fn the_path_is_asked_for_without_empty_and_dotted_parts() {
+    let service = || Service {
+        namespace: "n".to_owned(),
+        name: "s".to_owned(),
+        port: 443,
+    };
+    for (path, expected) in [
+        ("", "/"),
+        ("/", "/"),
+        ("v", "/v"),
+        ("//v", "/v"),
+        ("/a//b/", "/a/b"),
+        ("/a/./b/../../../c", "/c"),
+    ] {
+        let by_url = Endpoint::url(&format!("https://s.n.svc:443/{path}"), Vec::new()).unwrap();
+        let by_service = Endpoint::service(service(), path, Vec::new());
+        for endpoint in [by_url, by_service] {
+            let expected = format!("https://s.n.svc:443{expected}?timeout=10s");
+            assert_eq!(endpoint.call_url(LIMITS.timeout), expected);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_is_replaced() {
     let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
