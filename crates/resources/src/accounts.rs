@@ -17,11 +17,13 @@ use base64::engine::general_purpose::STANDARD;
 use object::time::Time;
 use object::{Map, Text, Value};
 use store::Revision;
+use tracing::warn;
 
-use crate::Resources;
 use crate::admission::Place;
-use crate::meta::{meta, meta_text};
+use crate::meta::{meta, meta_mut, meta_text};
+use crate::options::WriteOptions;
 use crate::read::store_name;
+use crate::{Request, Resources, Warnings};
 
 const ACCOUNTS: Place = ("", "v1", "serviceaccounts");
 const PODS: Place = ("", "v1", "pods");
@@ -30,7 +32,10 @@ const SECRETS: Place = ("", "v1", "secrets");
 /// Tokens that are remembered; see [`Cache`] for what happens at the limit.
 const REMEMBERED_TOKENS_MAX: usize = 32_768;
 /// A token without an end is looked at anew after this long.
-const REMEMBERED_SECONDS_MAX: i64 = 24 * 60 * 60;
+const REMEMBERED_SECONDS_MAX: i64 = DAY_SECONDS;
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+/// The label of a Secret that says on which day its token was last used.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const INVALIDATED: &str = "service account token has been invalidated";
 
 /// The tokens of service accounts.
@@ -245,6 +250,11 @@ impl AccountTokens {
                 account.uid
             ));
         }
+        // Tomorrow's use is to be noted, too.
+        findings.until = findings
+            .until
+            .min((presented.now / DAY_SECONDS + 1) * DAY_SECONDS);
+        self.note_use(namespace, &secret, presented.now).await;
         const MARK: &str = "kubernetes.io/legacy-token-invalid-since";
         let labels = meta(&secret).get("labels");
         if labels.is_some_and(|labels| labels.get(MARK).is_some()) {
@@ -257,6 +267,44 @@ impl AccountTokens {
             ));
         }
         Ok(())
+    }
+
+    /// Notes on a Secret that its token was used today, so that controllers find those that nobody
+    /// uses. The token is good also if that cannot be noted.
+    async fn note_use(&self, namespace: &str, secret: &Map, now: i64) {
+        let today = day(now);
+        let noted = meta(secret).get("labels").and_then(|it| it.get(LAST_USED));
+        let noted = noted.and_then(Value::as_str);
+        // Another server's clock may be ahead.
+        if noted.is_some_and(|noted| noted == today || noted == day(now + DAY_SECONDS)) {
+            return;
+        }
+        let Ok(kind) = self.resources.built_in(SECRETS) else {
+            return;
+        };
+        let options = WriteOptions {
+            manager: "kube-apiserver".into(),
+            ..WriteOptions::default()
+        };
+        let name = meta_text(secret, "name");
+        let request = Request {
+            kind,
+            namespace,
+            name,
+            subresource: "",
+            user: &User::server(),
+            options: &options,
+            warnings: &Warnings::default(),
+        };
+        let note = |live: &mut Map| {
+            let same = meta_text(live, "uid") == meta_text(secret, "uid");
+            let labels = meta_mut(live).object_at("labels");
+            labels.insert(LAST_USED, Value::from(today.as_str()));
+            same
+        };
+        if let Err(error) = self.resources.edit(&request, note).await {
+            warn!(namespace, name, %error, "the use of a token in a Secret is not noted");
+        }
     }
 
     /// Finds an object, and notes that the token depends on it.
@@ -286,6 +334,13 @@ impl TokenAuthenticator for AccountTokens {
     fn who<'a>(&'a self, presented: Presented<'a>) -> Answer<'a> {
         Box::pin(async move { self.verify(presented).await.map_err(|error| vec![error]) })
     }
+}
+
+/// The day of a time, as labels and dates of tokens write it.
+pub(crate) fn day(now: i64) -> String {
+    let mut text = Time::from_unix_seconds(now).to_string();
+    text.truncate(text.find('T').unwrap_or(text.len()));
+    text
 }
 
 /// Whether an object's deletion is over but for its finalizers; if it is still to come, the token

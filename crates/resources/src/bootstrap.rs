@@ -13,6 +13,7 @@ use kinds::{Catalogue, Kind};
 use object::{Value, json, value};
 use tokio::task::JoinSet;
 
+use crate::accounts::day;
 use crate::body::{Body, Media};
 use crate::error::Error;
 use crate::options::WriteOptions;
@@ -50,10 +51,9 @@ impl Resources {
     }
 
     fn token_tracking(&self) -> Result<(Arc<Kind>, Value), Error> {
-        let day = self.now_text().split('T').next().map(Value::from);
         let object = value!({
             "metadata": {"name": TOKEN_TRACKING, "namespace": "kube-system"},
-            "data": {"since": (day.unwrap_or_default())},
+            "data": {"since": (day(self.now()))},
         });
         let kind = self.built_in(("", "v1", "configmaps"))?;
         Ok((Arc::clone(kind), object))

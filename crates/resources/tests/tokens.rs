@@ -7,7 +7,7 @@ use auth::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use object::{Text, Value, json, value};
+use object::{Map, Text, Value, json, value};
 use resources::Resources;
 use resources::accounts::{AccountTokens, BootstrapTokens};
 
@@ -19,6 +19,8 @@ const ISSUER: &str = "https://issuer";
 struct Place {
     resources: Resources,
     issuer: Arc<Issuer>,
+    /// The issuer's.
+    key: SigningKey,
     authenticator: Arc<Authenticator>,
 }
 
@@ -27,8 +29,9 @@ async fn place() -> Place {
 }
 
 async fn place_of(resources: Resources) -> Place {
+    let (signing, pem) = SigningKey::generate();
     let issuer = Arc::new(Issuer::new(IssuerOptions {
-        signing: SigningKey::generate().0,
+        signing,
         keys: Vec::new(),
         issuers: vec![ISSUER.to_owned()],
         audiences: Vec::new(),
@@ -42,6 +45,7 @@ async fn place_of(resources: Resources) -> Place {
     let place = Place {
         resources,
         issuer,
+        key: SigningKey::from_pem(pem.as_bytes()).expect("its own text"),
         authenticator: Arc::new(authenticator),
     };
     place.make("serviceaccounts", "robot", value!({})).await;
@@ -289,6 +293,66 @@ async fn a_forged_account_is_not_found() {
     };
     let token = place.issuer.sign(&claims, 1_700_000_000, lifetime).unwrap();
     assert!(place.who(&token).await.is_err());
+}
+
+/// A token that lies in this Secret, and the account it is for.
+async fn kept_token(place: &Place, secret: &str) -> String {
+    let account = place.make("serviceaccounts", "old", value!({})).await;
+    let claim = |field: &str| format!("kubernetes.io/serviceaccount/{field}");
+    let claims = [
+        ("iss".to_owned(), "kubernetes/serviceaccount"),
+        ("sub".to_owned(), "system:serviceaccount:default:old"),
+        (claim("namespace"), "default"),
+        (claim("secret.name"), secret),
+        (claim("service-account.name"), "old"),
+        (
+            claim("service-account.uid"),
+            account.str_at(&["metadata", "uid"]).unwrap(),
+        ),
+    ];
+    let claims = claims.map(|(name, text)| (Text::from(name), Value::from(text)));
+    let claims = Value::Object(Map::from_entries(claims.into()));
+    let header = format!("{{\"alg\":\"{}\"}}", place.key.algorithm());
+    let parts = [header.into_bytes(), json::to_vec(&claims)].map(|it| URL_SAFE_NO_PAD.encode(it));
+    let text = parts.join(".");
+    let signature = place.key.sign(text.as_bytes()).unwrap();
+    let token = format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature));
+    let object = value!({
+        "metadata": {"annotations": {"kubernetes.io/service-account.name": "old"}},
+        "type": "kubernetes.io/service-account-token",
+        "data": {"token": (STANDARD.encode(&token))},
+    });
+    place.make("secrets", secret, object).await;
+    token
+}
+
+#[tokio::test]
+async fn the_day_of_its_last_use_is_noted_on_a_kept_token() {
+    const DAY: i64 = 24 * 60 * 60;
+    let place = place().await;
+    let token = kept_token(&place, "kept").await;
+    let start = place.resources.now();
+    let mut written = Vec::new();
+    for (now, expected) in [
+        (start, "2023-11-14"),
+        (start + 60, "2023-11-14"),
+        (start + DAY, "2023-11-15"),
+        // The clock of another server may be a day behind.
+        (start, "2023-11-15"),
+    ] {
+        let known = place.authenticator.review(&token, &[], now).await;
+        assert_eq!(
+            known.unwrap().user.name,
+            "system:serviceaccount:default:old"
+        );
+        let secret = Ask::new(&place.resources, "", "secrets").named("kept");
+        let secret = secret.merge(value!({})).await.unwrap();
+        let label = ["metadata", "labels", "kubernetes.io/legacy-token-last-used"];
+        assert_eq!(secret.str_at(&label), Some(expected));
+        written.push(place.resources.store().revision());
+    }
+    written.dedup();
+    assert_eq!(written.len(), 2, "one write a day");
 }
 
 #[tokio::test]
