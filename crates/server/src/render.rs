@@ -151,9 +151,7 @@ pub(crate) fn virtual_object(
     let is_scale = object.get("kind").and_then(Value::as_str) == Some("Scale");
     let text = match representation.shape {
         Shape::Table(version) if is_scale => table::of_scale(call, kind, object, version)?,
-        Shape::Metadata(version) if is_scale => {
-            json::to_vec(&partial(kind, object, version).into())
-        }
+        Shape::Metadata(version) if is_scale => virtual_text(partial(kind, object, version)),
         Shape::MetadataList(_) if is_scale && kind.is_custom() => {
             return Err(not_acceptable(
                 "PartialObjectMetadataList",
@@ -164,9 +162,26 @@ pub(crate) fn virtual_object(
         Shape::MetadataList(_) if is_scale => {
             return Err(not_a_list(kind, "autoscaling", "Scale"));
         }
-        _ => json::to_vec(&object.into()),
+        _ => virtual_text(object),
     };
     Ok(finish(call, text, representation))
+}
+
+/// The text of an object that is not stored: kind, version and metadata first, as in every answer.
+fn virtual_text(mut object: Map) -> Vec<u8> {
+    let first = ["kind", "apiVersion", "metadata"];
+    let first = first.map(|key| object.remove(key).map(|value| (key, value)));
+    let rest = object.iter().map(|(key, value)| (key.as_str(), value));
+    let first = first.iter().flatten().map(|(key, value)| (*key, value));
+    let mut text = Vec::new();
+    for (key, value) in first.chain(rest) {
+        text.push(if text.is_empty() { b'{' } else { b',' });
+        json::write_string(key, &mut text);
+        text.push(b':');
+        json::write(value, &mut text);
+    }
+    text.push(b'}');
+    text
 }
 
 /// A list is asked for where there is one object.
@@ -355,4 +370,28 @@ pub(crate) fn damaged(kind: &Kind) -> Failure {
         kind.kind
     );
     Failure::new(500, "InternalError", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use object::value;
+
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_not_stored_begins_with_its_kind() {
+        let review = value!({
+            "status": {"allowed": true},
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "kind": "SelfSubjectAccessReview",
+            "spec": {},
+        });
+        let text = virtual_text(review.as_object().cloned().unwrap());
+        assert_eq!(
+            String::from_utf8_lossy(&text),
+            "{\"kind\":\"SelfSubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\",\
+             \"metadata\":{},\"spec\":{},\"status\":{\"allowed\":true}}"
+        );
+    }
 }
