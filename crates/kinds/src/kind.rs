@@ -358,25 +358,29 @@ impl Kind {
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub fn validate(&self, new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
         match &self.custom {
-            Some(custom) => custom.validate(self, new, old, subresource).0,
+            Some(custom) => {
+                let errors = Vec::new();
+                custom.validate(self, errors, new, old, subresource).0
+            }
             None => (self.rules.validate)(new, old, subresource),
         }
     }
 
-    /// Reports every mistake of an object that replaces another, and which mistakes are forgiven
-    /// because they were there before.
-    pub fn validate_update(
+    /// Adds every mistake of an object to those of its metadata, and tells which mistakes are
+    /// forgiven because they were there before; `old` is the stored one when it is an update.
+    pub fn validate_after(
         &self,
+        mut errors: Vec<FieldError>,
         new: &Map,
-        old: &Map,
+        old: Option<&Map>,
         subresource: &str,
     ) -> (Vec<FieldError>, Vec<String>) {
         match &self.custom {
-            Some(custom) => custom.validate(self, new, Some(old), subresource),
-            None => (
-                (self.rules.validate)(new, Some(old), subresource),
-                Vec::new(),
-            ),
+            Some(custom) => custom.validate(self, errors, new, old, subresource),
+            None => {
+                errors.extend((self.rules.validate)(new, old, subresource));
+                (errors, Vec::new())
+            }
         }
     }
 

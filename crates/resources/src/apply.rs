@@ -8,12 +8,13 @@ use store::Revision;
 
 use crate::body::{self, Body};
 use crate::error::{Cause, Error};
-use crate::meta::{meta_mut, meta_text};
+use crate::meta::{drop_empty, meta_text};
 use crate::options::FieldValidation;
 use crate::ownership::{KindVersions, Owners, writer};
 use crate::unchanged::{Key, Unchanged};
 use crate::write::{
     Attempt, Draft, Live, Written, WrittenObject, check_name, check_namespace, check_version,
+    drop_version,
 };
 use crate::{Request, Resources, subject};
 
@@ -141,8 +142,6 @@ impl Resources {
         mut object: Map,
         owners: Owners,
     ) -> Result<Written, Error> {
-        check_name(request, &object)?;
-        check_namespace(request, &mut object)?;
         let uid = meta_text(&object, "uid");
         if !uid.is_empty() {
             return Err(Error::Conflict {
@@ -153,9 +152,11 @@ impl Resources {
                 ),
             });
         }
+        check_namespace(request, &mut object)?;
+        check_name(request, &object)?;
         self.may_create(request).await?;
         crate::meta::wipe_system_fields(&mut object);
-        meta_mut(&mut object).remove("resourceVersion");
+        drop_version(request, &mut object)?;
         self.create_draft(request, Draft { object, owners }).await
     }
 }
@@ -203,8 +204,10 @@ impl Configuration {
         };
         let kind = request.kind;
         if kind.is_custom() {
-            // The merge has checked every type; what it made is completed but not coerced.
+            // The merge has checked every type; what it made is completed but not coerced. Only
+            // metadata prints as its type does, which leaves out what is empty.
             let mut object = object;
+            drop_empty(&mut object);
             kind.apply_defaults(&mut object);
             return Ok(object);
         }

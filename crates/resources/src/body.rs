@@ -64,7 +64,7 @@ pub(crate) fn read(
         Value::Null => Value::Object(Map::new()),
         value => value,
     };
-    let Value::Object(mut object) = value else {
+    let Value::Object(object) = value else {
         let found = json_type(&value);
         let text = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
@@ -76,9 +76,11 @@ pub(crate) fn read(
     named_type(kind, body, &object).map_err(unreadable)?;
     check_type(catalogue, kind, &object)?;
     let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
-    let managed_fields = take_managed_fields(kind, &mut object).map_err(refused)?;
-    let (object, mut unknown) =
-        into_kind(kind, object, validation).map_err(|error| refused(error.to_string()))?;
+    let Shaped {
+        object,
+        managed_fields,
+        mut unknown,
+    } = into_shape(kind, object, validation).map_err(|error| refused(error.to_string()))?;
     if kind.is_custom() {
         // These are sorted, and come after what the reader of the document noticed.
         unknown.splice(0..0, strange);
@@ -112,27 +114,42 @@ pub(crate) fn read(
     })
 }
 
-/// Takes the managed fields out of an object before it is read as its kind: what clients say about
-/// them is judged elsewhere, and an empty list, which reading would drop, means something.
-pub(crate) fn take_managed_fields(kind: &Kind, object: &mut Map) -> Result<Option<Value>, String> {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
-        return Ok(None);
-    };
-    match metadata.remove("managedFields") {
-        None | Some(Value::Null) => Ok(None),
-        // The metadata of custom objects is read twice, and the first reader drops empty lists.
-        Some(Value::Array(list)) if list.is_empty() && kind.is_custom() => Ok(None),
-        Some(list @ Value::Array(_)) => Ok(Some(list)),
-        Some(other) => {
-            // The metadata of custom objects is read alone.
-            let inside = if kind.is_custom() { "" } else { "metadata." };
-            Err(format!(
-                "json: cannot unmarshal {} into Go struct field ObjectMeta.{inside}managedFields \
-                 of type []v1.ManagedFieldsEntry",
-                json_type(&other)
-            ))
-        }
+/// An object that was read as its kind.
+pub(crate) struct Shaped {
+    /// The object, without managed fields.
+    pub object: Map,
+    /// What it says about managed fields.
+    pub managed_fields: Option<Value>,
+    /// The fields that the kind does not know.
+    pub unknown: Vec<String>,
+}
+
+/// Reads an object as its kind, as [`into_kind`] does, and takes its managed fields out: what
+/// clients say about them is judged elsewhere.
+pub(crate) fn into_shape(
+    kind: &Kind,
+    object: Map,
+    validation: FieldValidation,
+) -> Result<Shaped, TypeError> {
+    // An empty list, which reading drops, means something. But the metadata of custom objects is
+    // read twice, and only the first reader sees it.
+    let given = object.get("metadata").and_then(Value::as_object);
+    let given = given.and_then(|metadata| metadata.get("managedFields"));
+    let is_emptied = !kind.is_custom()
+        && given
+            .and_then(Value::as_array)
+            .is_some_and(|list| list.is_empty());
+    let (mut object, unknown) = into_kind(kind, object, validation)?;
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    let mut managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
+    if is_emptied {
+        managed_fields = Some(Value::Array(Vec::new()));
     }
+    Ok(Shaped {
+        object,
+        managed_fields,
+        unknown,
+    })
 }
 
 /// Gives an object the types, defaults and printed form of its kind.

@@ -16,6 +16,18 @@ pub(crate) fn meta_mut(object: &mut Map) -> &mut Map {
     object.object_at("metadata")
 }
 
+/// Leaves out of the metadata what is empty, as its type does wherever it is printed.
+pub(crate) fn drop_empty(object: &mut Map) {
+    meta_mut(object).retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Int(number) => *number != 0,
+        Value::Bool(_) | Value::Float(_) => true,
+    });
+}
+
 /// A text of the metadata, empty if it is absent.
 pub(crate) fn meta_text<'a>(object: &'a Map, field: &str) -> &'a str {
     meta(object)

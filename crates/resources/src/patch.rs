@@ -147,7 +147,7 @@ impl Patch {
         }
         let patched = self.apply_plain(&kind.types, kind.root, document)?;
         let refused = |detail: String| refused(&self.shown(kind, live), detail);
-        let Value::Object(mut object) = patched else {
+        let Value::Object(object) = patched else {
             let found = body::json_type(&patched);
             let text = format!("json: cannot unmarshal {found} into a {}", kind.kind);
             return Err(refused(text));
@@ -160,8 +160,11 @@ impl Patch {
             Content::Strategic(_) => {}
             _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
-        let managed_fields = body::take_managed_fields(kind, &mut object).map_err(refused)?;
-        let (object, mut unknown) = body::into_kind(kind, object, validation)
+        let body::Shaped {
+            object,
+            managed_fields,
+            mut unknown,
+        } = body::into_shape(kind, object, validation)
             .map_err(|error| refused(error.to_string()))?;
         unknown.splice(0..0, self.strange.iter().cloned());
         match validation {

@@ -377,7 +377,7 @@ fn check_preconditions(request: &Request<'_>, wanted: &Map, live: &Live) -> Resu
         }
         _ => {}
     }
-    check_uid(request.kind, wanted, live)
+    check_uid(request, wanted, live)
 }
 
 /// Where a custom kind keeps what its scale shows.

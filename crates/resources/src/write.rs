@@ -24,7 +24,9 @@ use object::field::FieldError;
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
-pub(crate) use identity::{Given, check_name, check_namespace, check_uid, check_version};
+pub(crate) use identity::{
+    Given, check_absent, check_name, check_namespace, check_uid, check_version, drop_version,
+};
 
 use crate::actions::name_requester;
 use crate::body::{self, Body, Parsed};
@@ -142,11 +144,6 @@ impl Resources {
             check_name(request, &object)?;
         }
         meta::wipe_system_fields(&mut object);
-        // Upstream's store says this, and a dry run does not get there.
-        if !meta_text(&object, "resourceVersion").is_empty() && !request.options.dry_run {
-            let text = "resourceVersion should not be set on objects to be created";
-            return Err(Error::BadRequest(text.to_owned()));
-        }
         self.create_object(request, object, managed_fields).await
     }
 
@@ -250,8 +247,8 @@ impl Resources {
         *object = kind.print(std::mem::take(object));
         draft.show_odd_owners();
         let object = &draft.object;
-        let mut errors = validation::meta::validate_create(kind, object);
-        errors.extend(kind.validate(object, None, ""));
+        let errors = validation::meta::validate_create(kind, object);
+        let (errors, _) = kind.validate_after(errors, object, None, "");
         refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 
@@ -265,6 +262,12 @@ impl Resources {
         let key = store_name(kind, request.namespace, name);
         // A version that a dry run was given is shown as it came; nobody gives out another.
         let given = meta_text(&draft.object, "resourceVersion").parse().ok();
+        // The store says this, so everything else goes before it; zero means no version.
+        if given.is_some_and(|version: u64| version != 0) && !request.options.dry_run {
+            let text = "resourceVersion should not be set on objects to be created";
+            return Err(Error::BadRequest(text.to_owned()));
+        }
+        meta_mut(&mut draft.object).remove("resourceVersion");
         (kind.rules.settle)(&mut draft.object);
         let value = self.encode(kind, draft).await?;
         if request.options.dry_run {
@@ -314,7 +317,7 @@ impl Resources {
             let Some(live) = self.live(request).await? else {
                 return self.create_by_update(request, object, managed_fields).await;
             };
-            check_uid(kind, &object, &live)?;
+            check_uid(request, &object, &live)?;
             let given = check_version(kind, &object, &live)?;
             let supplied = managed_fields.as_ref();
             if given == Given::Version {
@@ -341,9 +344,10 @@ impl Resources {
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
             return Err(Error::NotFound(subject(kind, request.name)));
         }
+        check_absent(request, &object)?;
         self.may_create(request).await?;
         meta::wipe_system_fields(&mut object);
-        meta_mut(&mut object).remove("resourceVersion");
+        drop_version(request, &mut object)?;
         self.create_object(request, object, managed_fields).await
     }
 
@@ -563,9 +567,9 @@ impl Resources {
         count_generation(kind, request.subresource, object, old);
         draft.show_odd_owners();
         let object = &draft.object;
-        let mut errors = validation::meta::validate_update(kind, object, old);
-        let (mistakes, forgiven) = kind.validate_update(object, old, request.subresource);
-        errors.extend(mistakes);
+        let errors = validation::meta::validate_update(kind, object, old);
+        let (errors, forgiven) =
+            kind.validate_after(errors, object, Some(old), request.subresource);
         refuse_invalid(&self.stored_kind(kind), object, errors)?;
         Ok(forgiven)
     }

@@ -8,6 +8,7 @@ mod actions;
 mod admission;
 mod aggregation;
 mod allocate;
+mod bodies;
 mod bootstrap;
 mod controllers;
 mod fixture;

@@ -82,3 +82,36 @@ async fn many_watchers_all_see_every_object_go_with_its_definition() {
     let patience = Duration::from_secs(60);
     tokio::time::timeout(patience, told).await.unwrap();
 }
+
+#[tokio::test]
+async fn rules_wait_for_metadata_and_empty_metadata_is_left_out() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let ruled = DEFINITION.replace(
+        r#"{"type": "object"}"#,
+        r#"{"type": "object", "x-kubernetes-validations": [{"rule": "has(self.spec)"}],
+            "properties": {"spec": {"type": "object"}}}"#,
+    );
+    let answer = admin.ask(&format!("POST {DEFINITIONS}"), &[], &ruled).await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    let post = format!("POST {WIDGETS}");
+    let nameless = r#"{"apiVersion": "example.org/v1", "kind": "Widget"}"#;
+    let answer = admin.ask(&post, &[], nameless).await;
+    for said in ["[metadata.name: Required", "rules were not checked"] {
+        assert!(answer.body.contains(said), "{}", answer.body);
+    }
+
+    let apply = "application/apply-patch+yaml";
+    let body = r#"{"apiVersion": "example.org/v1", "kind": "Widget", "spec": {},
+        "metadata": {"name": "one", "labels": {}, "finalizers": []}}"#;
+    let by = |manager| format!("PATCH {WIDGETS}/one?fieldManager={manager}");
+    let answer = admin.ask_typed(&by("first"), apply, body).await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    assert!(!answer.body.contains(r#""labels""#), "{}", answer.body);
+    assert!(!answer.body.contains(r#""finalizers""#), "{}", answer.body);
+    // What is not there is set by the second as it was by the first.
+    let answer = admin.ask_typed(&by("second"), apply, body).await;
+    assert_eq!(answer.code, 409, "{}", answer.body);
+    assert!(answer.body.contains(".metadata.labels"), "{}", answer.body);
+}

@@ -20,27 +20,18 @@ impl Custom {
     pub(crate) fn validate(
         &self,
         kind: &Kind,
+        mut errors: Vec<FieldError>,
         new: &Map,
         old: Option<&Map>,
         subresource: &str,
     ) -> (Vec<FieldError>, Vec<String>) {
-        let mut errors = self.check_kind(kind, new);
         let mut forgiven = Vec::new();
-        if !errors.is_empty() {
-            return (errors, forgiven);
-        }
         let status_only = subresource == "status" && old.is_some();
-        if status_only {
-            errors.extend(self.check_status(new, old));
-        } else {
-            errors.extend(validate_object(&self.schema, new, old));
+        let strange = self.check_kind(kind, new);
+        if !strange.is_empty() {
+            return (strange, forgiven);
         }
-        if let Some(scale) = &self.scale {
-            if !status_only {
-                check_replicas(new, &scale.spec_replicas, &mut errors);
-            }
-            check_scale_status(new, scale, &mut errors);
-        }
+        self.check_schema(new, old, status_only, &mut errors);
         if self.has_embedded && !status_only {
             embedded::validate_map(&self.schema, new, &Path::root(), &mut errors);
         }
@@ -66,6 +57,26 @@ impl Custom {
             }
         }
         (errors, forgiven)
+    }
+
+    fn check_schema(
+        &self,
+        new: &Map,
+        old: Option<&Map>,
+        status_only: bool,
+        errors: &mut Vec<FieldError>,
+    ) {
+        if status_only {
+            errors.extend(self.check_status(new, old));
+        } else {
+            errors.extend(validate_object(&self.schema, new, old));
+        }
+        if let Some(scale) = &self.scale {
+            if !status_only {
+                check_replicas(new, &scale.spec_replicas, errors);
+            }
+            check_scale_status(new, scale, errors);
+        }
     }
 
     fn check_kind(&self, kind: &Kind, object: &Map) -> Vec<FieldError> {

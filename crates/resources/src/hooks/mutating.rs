@@ -208,17 +208,20 @@ impl Resources {
 
 /// Reads a document that somebody outside made as an object of its kind, defaults included.
 pub(super) fn read_patched(kind: &Kind, patched: Value) -> Result<Map, Error> {
-    let Value::Object(mut object) = patched else {
+    let Value::Object(object) = patched else {
         let found = body::json_type(&patched);
         return Err(Error::Internal(format!(
             "json: cannot unmarshal {found} into Go value of type v1.{}",
             kind.kind
         )));
     };
-    let fields = body::take_managed_fields(kind, &mut object).map_err(Error::Internal)?;
-    let read = body::into_kind(kind, object, FieldValidation::Ignore);
-    let (mut object, _) = read.map_err(|error| Error::Internal(error.to_string()))?;
-    if let Some(fields) = fields {
+    let read = body::into_shape(kind, object, FieldValidation::Ignore);
+    let body::Shaped {
+        mut object,
+        managed_fields,
+        ..
+    } = read.map_err(|error| Error::Internal(error.to_string()))?;
+    if let Some(fields) = managed_fields {
         crate::meta::meta_mut(&mut object).insert("managedFields", fields);
     }
     Ok(object)

@@ -7,6 +7,7 @@ use object::{Map, Value};
 use super::Live;
 use crate::error::Error;
 use crate::meta::{meta_mut, meta_text};
+use crate::read::store_name;
 use crate::{Request, subject};
 
 /// Checks the name of a body against the path.
@@ -54,18 +55,8 @@ pub(crate) enum Given {
 
 /// Checks the version that a body names.
 pub(crate) fn check_version(kind: &Kind, object: &Map, live: &Live) -> Result<Given, Error> {
-    let found = meta_text(object, "resourceVersion");
     let name = meta_text(live.map(), "name");
-    let version: u64 = if found.is_empty() {
-        0
-    } else {
-        found.parse().map_err(|_| {
-            let quoted = object::field::quote(found);
-            Error::BadRequest(format!(
-                "strconv.ParseUint: parsing {quoted}: invalid syntax"
-            ))
-        })?
-    };
+    let version = named_version(object)?;
     if version == 0 {
         if !kind.rules.unconditional_update {
             let root = Path::root();
@@ -86,18 +77,61 @@ pub(crate) fn check_version(kind: &Kind, object: &Map, live: &Live) -> Result<Gi
     Ok(Given::Version)
 }
 
-pub(crate) fn check_uid(kind: &Kind, object: &Map, live: &Live) -> Result<(), Error> {
+/// The version that a body names; zero if it names none.
+fn named_version(object: &Map) -> Result<u64, Error> {
+    let found = meta_text(object, "resourceVersion");
+    if found.is_empty() {
+        return Ok(0);
+    }
+    found.parse().map_err(|_| {
+        let quoted = object::field::quote(found);
+        Error::BadRequest(format!(
+            "strconv.ParseUint: parsing {quoted}: invalid syntax"
+        ))
+    })
+}
+
+/// Checks that a body for an object that is not there names neither an identity nor a version
+/// that cannot be read.
+pub(crate) fn check_absent(request: &Request<'_>, object: &Map) -> Result<(), Error> {
+    match meta_text(object, "uid") {
+        "" => named_version(object).map(|_| ()),
+        found => {
+            let key = store_name(request.kind, request.namespace, request.name);
+            Err(another_uid(request, &key, (found, "")))
+        }
+    }
+}
+
+/// Takes the version out of a body that makes an object. What a dry run was given is shown.
+pub(crate) fn drop_version(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
+    named_version(object)?;
+    if !request.options.dry_run {
+        meta_mut(object).remove("resourceVersion");
+    }
+    Ok(())
+}
+
+pub(crate) fn check_uid(request: &Request<'_>, object: &Map, live: &Live) -> Result<(), Error> {
     let (found, stored) = (meta_text(object, "uid"), meta_text(live.map(), "uid"));
     if found.is_empty() || found == stored {
         return Ok(());
     }
-    Err(Error::Conflict {
-        subject: subject(kind, meta_text(live.map(), "name")),
+    Err(another_uid(request, &live.record.name, (found, stored)))
+}
+
+fn another_uid(request: &Request<'_>, key: &str, (found, stored): (&str, &str)) -> Error {
+    // A dry run does not get to the storage that puts all keys below one root.
+    let collection = match request.kind.collection.strip_prefix("/registry") {
+        Some(below) if request.options.dry_run => below,
+        _ => &request.kind.collection,
+    };
+    Error::Conflict {
+        subject: subject(request.kind, request.name),
         detail: format!(
-            "StorageError: invalid object, Code: 4, Key: {}{}, ResourceVersion: 0, \
+            "StorageError: invalid object, Code: 4, Key: {collection}{key}, ResourceVersion: 0, \
              AdditionalErrorMsg: Precondition failed: UID in precondition: {found}, UID in object \
-             meta: {stored}",
-            kind.collection, live.record.name
+             meta: {stored}"
         ),
-    })
+    }
 }

@@ -24,7 +24,7 @@ pub(super) fn read(
         Form::Duration => read_duration(value, place),
         Form::Quantity => read_quantity(value, place),
         Form::IntOrString => read_int_or_string(value, place),
-        Form::RawExtension | Form::AnyJson | Form::FieldsV1 => read_free(ty.form, value),
+        Form::RawExtension | Form::AnyJson | Form::FieldsV1 => Ok(()),
         Form::Plain => match (ty.scalar, &*value) {
             (Some(Scalar::String), Value::String(_))
             | (Some(Scalar::Numeric), Value::Int(_) | Value::Float(_))
@@ -35,15 +35,6 @@ pub(super) fn read(
             ) => Ok(()),
             _ => Err(mismatch(value, place, go_type(types, id))),
         },
-    }
-}
-
-/// Free-form JSON is kept as it came, but a field set is a map.
-pub(super) fn read_free(form: Form, value: &Value) -> Result<(), TypeError> {
-    match (form, value) {
-        (Form::FieldsV1, Value::Object(_) | Value::Null) => Ok(()),
-        (Form::FieldsV1, other) => Err(mismatch_inside(other, "map[string]interface {}")),
-        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,106 @@
+//! What bodies say about identity, version and managed fields.
+
+use object::{Value, value};
+
+use crate::fixture::{Ask, refusal, server};
+
+const UID: &str = "11111111-1111-1111-1111-111111111111";
+
+fn named(metadata: Value) -> Value {
+    let mut object = value!({"metadata": {"name": "one"}});
+    for (key, value) in metadata.as_object().unwrap().iter() {
+        let metadata = object.as_object_mut().unwrap().object_at("metadata");
+        metadata.insert(key.clone(), value.clone());
+    }
+    object
+}
+
+#[tokio::test]
+async fn which_object_does_a_put_for_nothing_make() {
+    let server = server().await;
+    let leases = || Ask::new(&server, "coordination.k8s.io", "leases").named("one");
+    let with_uid = named(value!({"uid": UID, "labels": {"a": "b c"}}));
+    let said = refusal(leases().update(with_uid.clone()).await);
+    let told = format!("UID in precondition: {UID}, UID in object meta: ");
+    assert!(
+        said.contains("Key: /registry/leases/default/one,"),
+        "{said}"
+    );
+    assert!(said.ends_with(&told), "{said}");
+    let said = refusal(leases().dry().update(with_uid).await);
+    assert!(said.contains("Key: /leases/default/one,"), "{said}");
+    let said = refusal(
+        leases()
+            .update(named(value!({"resourceVersion": "x"})))
+            .await,
+    );
+    assert_eq!(said, "strconv.ParseUint: parsing \"x\": invalid syntax");
+    let made = leases()
+        .update(named(value!({"resourceVersion": "5"})))
+        .await;
+    assert_ne!(
+        made.unwrap().str_at(&["metadata", "resourceVersion"]),
+        Some("5")
+    );
+}
+
+#[tokio::test]
+async fn when_is_a_version_of_a_new_object_refused() {
+    let server = server().await;
+    let leases = || Ask::new(&server, "coordination.k8s.io", "leases");
+    let wrong = value!({"resourceVersion": "5", "labels": {"a": "b c"}});
+    let said = refusal(leases().create(named(wrong)).await);
+    assert!(said.contains("metadata.labels: Invalid value"), "{said}");
+    let said = refusal(
+        leases()
+            .create(named(value!({"resourceVersion": "5"})))
+            .await,
+    );
+    assert_eq!(
+        said,
+        "resourceVersion should not be set on objects to be created"
+    );
+    let zero = named(value!({"resourceVersion": "0"}));
+    leases().create(zero).await.unwrap();
+}
+
+#[tokio::test]
+async fn are_managed_fields_read_as_what_they_are() {
+    let server = server().await;
+    let maps = || Ask::new(&server, "", "configmaps").named("one");
+    maps().create(named(value!({}))).await.unwrap();
+    let put = async |entry: Value| {
+        let body = named(value!({"managedFields": [entry]}));
+        let said = maps().update(body).await;
+        said.map_err(|error| error.to_string())
+    };
+    for (entry, said) in [
+        (
+            value!({"manager": 5}),
+            "json: cannot unmarshal number into Go struct field \
+             ManagedFieldsEntry.metadata.managedFields.manager of type string",
+        ),
+        (
+            value!({"time": "x"}),
+            "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
+        ),
+    ] {
+        let error = put(entry).await.unwrap_err();
+        assert!(error.ends_with(said), "{error}");
+    }
+    // A field set that is none is no mistake: the stored ones stay.
+    put(value!({"fieldsType": "FieldsV1", "fieldsV1": 1}))
+        .await
+        .unwrap();
+    let asked = maps();
+    let entry = value!({"bogus": 1});
+    asked
+        .update(named(value!({"managedFields": [entry]})))
+        .await
+        .unwrap();
+    let warned = asked.warnings.take();
+    assert_eq!(
+        warned,
+        ["unknown field \"metadata.managedFields[0].bogus\""]
+    );
+}
