@@ -41,6 +41,7 @@ use object::field::FieldError;
 
 pub use pod::allow_privileged;
 pub use reviews::token_request;
+pub use service::service_addresses;
 pub use warnings::Warnings;
 pub(crate) use warnings::of as warnings_of;
 

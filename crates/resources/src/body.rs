@@ -326,6 +326,23 @@ fn in_yaml(mistakes: &[String]) -> String {
 
 /// Checks that what a body says it is can be read at all; custom objects must say it.
 fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
+    check_texts(object)?;
+    if !kind.is_custom()
+        && let Some(version) = object.get("apiVersion").and_then(Value::as_str)
+        && version.matches('/').count() > 1
+    {
+        return Err(format!("unexpected GroupVersion string: {version}"));
+    }
+    let missing = |key| object.get(key).and_then(Value::as_str).unwrap_or_default() == "";
+    if kind.is_custom() && missing("kind") {
+        let shown = String::from_utf8_lossy(&body.bytes);
+        return Err(format!("Object 'Kind' is missing in '{shown}'"));
+    }
+    Ok(())
+}
+
+/// Checks that kind and version are texts.
+fn check_texts(object: &Map) -> Result<(), String> {
     for key in ["apiVersion", "kind"] {
         match object.get(key) {
             None | Some(Value::Null | Value::String(_)) => {}
@@ -337,17 +354,6 @@ fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
                 ));
             }
         }
-    }
-    if !kind.is_custom()
-        && let Some(version) = object.get("apiVersion").and_then(Value::as_str)
-        && version.matches('/').count() > 1
-    {
-        return Err(format!("unexpected GroupVersion string: {version}"));
-    }
-    let missing = |key| object.get(key).and_then(Value::as_str).unwrap_or_default() == "";
-    if kind.is_custom() && missing("kind") {
-        let shown = String::from_utf8_lossy(&body.bytes);
-        return Err(format!("Object 'Kind' is missing in '{shown}'"));
     }
     Ok(())
 }
@@ -424,6 +430,7 @@ pub(crate) fn check_patched_type(
     kind: &Kind,
     object: &Map,
 ) -> Result<(), String> {
+    check_texts(object)?;
     let expected = kind.api_version();
     let stranger = Stranger::of(catalogue, kind, &expected, object);
     stranger.map_or(Ok(()), |stranger| Err(stranger.reason(kind)))

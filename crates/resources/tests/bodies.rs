@@ -104,3 +104,27 @@ async fn are_managed_fields_read_as_what_they_are() {
         ["unknown field \"metadata.managedFields[0].bogus\""]
     );
 }
+
+#[tokio::test]
+async fn may_a_patch_make_something_else_of_a_kind() {
+    let server = server().await;
+    let maps = Ask::new(&server, "", "configmaps").named("one");
+    maps.create(named(value!({}))).await.unwrap();
+    for patch in [value!({"kind": {}}), value!({"apiVersion": 5})] {
+        let said = refusal(maps.merge(patch).await);
+        assert!(said.contains("couldn't get version/kind; "), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_first_of_a_service() {
+    let server = server().await;
+    let services = Ask::new(&server, "", "services");
+    let spec = value!({"clusterIP": "one", "ports": []});
+    let said = services
+        .create(value!({"metadata": {}, "spec": spec}))
+        .await;
+    let said = refusal(said);
+    assert!(said.contains("spec.clusterIPs[0]: Invalid value"), "{said}");
+    assert!(!said.contains("Required"), "{said}");
+}

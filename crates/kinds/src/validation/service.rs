@@ -57,6 +57,13 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
     errors
 }
 
+/// Checks the addresses and families that a new service asks for.
+pub fn service_addresses(spec: &Map) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    cluster_ips(spec, None, &Path::root().field("spec"), &mut errors);
+    errors
+}
+
 fn topology(service: &Map, root: &Path<'_>, errors: &mut Errors) {
     let annotations = service
         .object_or_empty("metadata")

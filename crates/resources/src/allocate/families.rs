@@ -3,6 +3,7 @@
 //! The server hands out IPv4 addresses only; IPv6 is named by services without a selector that
 //! have no address at all.
 
+use kinds::validation::service_addresses;
 use object::addresses::parse_sloppy;
 use object::field::{FieldError, Path};
 use object::{Map, Value, value};
@@ -63,6 +64,13 @@ pub(super) fn carry_over(spec: &mut Map, old: &Map) {
 pub(super) fn fill(spec: &mut Map, old: Option<&Map>) -> Result<(), Problem> {
     if !needs_address(spec) || old.is_some_and(|old| is_same_preference(spec, old)) {
         return Ok(());
+    }
+    if old.is_none() {
+        // A mistake here is told alone: nothing else is looked at before addresses are given.
+        let errors = service_addresses(spec);
+        if !errors.is_empty() {
+            return Err(Problem::Fields(errors));
+        }
     }
     let addresses = list(spec, "clusterIPs").iter().filter_map(Value::as_str);
     let is_readable = addresses
