@@ -127,4 +127,13 @@ async fn what_is_told_first_of_a_service() {
     let said = refusal(said);
     assert!(said.contains("spec.clusterIPs[0]: Invalid value"), "{said}");
     assert!(!said.contains("Required"), "{said}");
+    let good = value!({"metadata": {"name": "one"}, "spec": {"ports": [{"port": 80}]}});
+    services.create(good).await.unwrap();
+    let patch = value!({"spec": {"ipFamilies": ["IPv9"], "ports": []}});
+    let said = refusal(services.named("one").merge(patch).await);
+    assert!(
+        said.ends_with("supported values: \"IPv4\", \"IPv6\""),
+        "{said}"
+    );
+    assert!(said.contains("is invalid: spec.ipFamilies[0]: "), "{said}");
 }

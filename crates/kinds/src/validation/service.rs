@@ -57,10 +57,10 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
     errors
 }
 
-/// Checks the addresses and families that a new service asks for.
-pub fn service_addresses(spec: &Map) -> Vec<FieldError> {
+/// Checks the addresses and families that a service asks for; `stored` is the spec it has.
+pub fn service_addresses(spec: &Map, stored: Option<&Map>) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    cluster_ips(spec, None, &Path::root().field("spec"), &mut errors);
+    cluster_ips(spec, stored, &Path::root().field("spec"), &mut errors);
     errors
 }
 

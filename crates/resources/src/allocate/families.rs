@@ -65,12 +65,10 @@ pub(super) fn fill(spec: &mut Map, old: Option<&Map>) -> Result<(), Problem> {
     if !needs_address(spec) || old.is_some_and(|old| is_same_preference(spec, old)) {
         return Ok(());
     }
-    if old.is_none() {
-        // A mistake here is told alone: nothing else is looked at before addresses are given.
-        let errors = service_addresses(spec);
-        if !errors.is_empty() {
-            return Err(Problem::Fields(errors));
-        }
+    // A mistake here is told alone: nothing else is looked at before addresses are given.
+    let errors = service_addresses(spec, old);
+    if !errors.is_empty() {
+        return Err(Problem::Fields(errors));
     }
     let addresses = list(spec, "clusterIPs").iter().filter_map(Value::as_str);
     let is_readable = addresses
