@@ -43,6 +43,8 @@ pub(crate) struct Lease {
     allocations: Allocations,
     taken: Vec<Item>,
     released: Vec<Item>,
+    /// Nothing is kept in the end, and a node port outside the range is let through.
+    dry_run: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,7 +74,10 @@ impl Lease {
     }
 
     fn take_port(&mut self, wanted: Option<u32>) -> Result<u32, Taken> {
-        let port = self.lock().node_ports.take(wanted)?;
+        let port = match (self.lock().node_ports.take(wanted), wanted) {
+            (Err(Taken::NotInRange), Some(wanted)) if self.dry_run => return Ok(wanted),
+            (taken, _) => taken?,
+        };
         self.taken.push(Item::NodePort(port));
         Ok(port)
     }
@@ -119,6 +124,7 @@ impl Resources {
             return Ok(Lease::default());
         }
         let mut lease = self.lease().await?;
+        lease.dry_run = request.options.dry_run;
         let spec = service.object_at("spec");
         families::align_new(spec);
         let allocated = families::fill(spec, None)
@@ -142,6 +148,7 @@ impl Resources {
             return Ok(Lease::default());
         }
         let mut lease = self.lease().await?;
+        lease.dry_run = request.options.dry_run;
         let spec = service.object_at("spec");
         families::carry_over(spec, old);
         ports::carry_over(spec, old);
@@ -188,6 +195,7 @@ impl Resources {
             allocations,
             taken: Vec::new(),
             released: Vec::new(),
+            dry_run: false,
         })
     }
 }
@@ -249,8 +257,14 @@ fn allocate_address(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
         ))),
         Err(problem) => {
             let detail = match problem {
-                Taken::NotInRange => "the provided network does not match the current range",
-                Taken::Already | Taken::Full => "provided IP is already allocated",
+                Taken::NotInRange if lease.dry_run => format!(
+                    "the provided IP ({first}) is not in the valid range. The range of valid IPs \
+                     is 10.0.0.0/24"
+                ),
+                Taken::NotInRange => {
+                    "the provided network does not match the current range".to_owned()
+                }
+                Taken::Already | Taken::Full => "provided IP is already allocated".to_owned(),
             };
             let detail = format!("failed to allocate IP {first}: {detail}");
             let root = Path::root();

@@ -137,3 +137,24 @@ async fn what_is_told_first_of_a_service() {
     );
     assert!(said.contains("is invalid: spec.ipFamilies[0]: "), "{said}");
 }
+
+#[tokio::test]
+async fn does_a_dry_run_know_the_ranges_of_services() {
+    let server = server().await;
+    let services = || Ask::new(&server, "", "services");
+    let service = |spec: Value| value!({"metadata": {"name": "one"}, "spec": spec});
+    let far = service(value!({"clusterIP": "10.9.9.9", "ports": [{"port": 80}]}));
+    let said = refusal(services().dry().create(far).await);
+    assert!(
+        said.ends_with("The range of valid IPs is 10.0.0.0/24"),
+        "{said}"
+    );
+    let ports = value!([{"port": 80, "nodePort": 5}]);
+    let low = service(value!({"type": "NodePort", "ports": ports}));
+    services().dry().create(low.clone()).await.unwrap();
+    let said = refusal(services().create(low).await);
+    assert!(
+        said.contains("provided port is not in the valid range"),
+        "{said}"
+    );
+}
