@@ -12,17 +12,17 @@ fn start(flags: &[&str]) -> TestServer {
     launch.start().unwrap()
 }
 
-/// Begins a write whose body never comes: it is under way until the connection is dropped.
+/// Begins a write whose body never comes: it is under way until the connection is dropped. The
+/// server asks for the body, by a 100, when the request's turn has come.
 async fn occupy(server: &TestServer, user: &str) -> Connection {
     let mut connection = Connection::open(server).await;
     let headers = [
         &format!("impersonate-user: {user}"),
         "content-type: application/json",
         "content-length: 100",
+        "expect: 100-continue",
     ];
-    connection
-        .send(&format!("POST {MAPS}"), &headers, "{")
-        .await;
+    connection.send(&format!("POST {MAPS}"), &headers, "").await;
     connection
 }
 
@@ -39,7 +39,7 @@ async fn write(server: &TestServer, headers: &[&str]) -> Answer {
     connection.ask(&format!("POST {MAPS}"), headers, "{}").await
 }
 
-/// Lets everybody write config maps, and waits until a write of `user` meets a limit.
+/// Lets everybody write config maps.
 async fn let_everybody_write(server: &TestServer) {
     let mut admin = Connection::open(server).await;
     let binding = r#"{"metadata":{"name":"all"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",
@@ -57,14 +57,11 @@ async fn plain_limits_refuse_writes_but_neither_reads_nor_masters() {
         "--max-requests-inflight=2",
     ]);
     let_everybody_write(&server).await;
-    let _first = occupy(&server, "ann").await;
-    let _second = occupy(&server, "ann").await;
-    let refused = loop {
-        let answer = write(&server, &["impersonate-user: bob"]).await;
-        if answer.code != 422 {
-            break answer;
-        }
-    };
+    let mut first = occupy(&server, "ann").await;
+    let mut second = occupy(&server, "ann").await;
+    assert_eq!(first.receive().await.code, 100);
+    assert_eq!(second.receive().await.code, 100);
+    let refused = write(&server, &["impersonate-user: bob"]).await;
     assert_eq!(refused.code, 429);
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(
@@ -79,7 +76,7 @@ async fn plain_limits_refuse_writes_but_neither_reads_nor_masters() {
 
 const LEVEL: &str = r#"{"metadata":{"name":"narrow"},"spec":{"type":"Limited","limited":{
     "nominalConcurrencyShares":1,"lendablePercent":0,"borrowingLimitPercent":0,"limitResponse":{
-    "type":"Queue","queuing":{"queues":64,"handSize":2,"queueLengthLimit":3}}}}}"#;
+    "type":"Queue","queuing":{"queues":1024,"handSize":2,"queueLengthLimit":3}}}}}"#;
 const SCHEMA: &str = r#"{"metadata":{"name":"narrow"},"spec":{"matchingPrecedence":50,
     "priorityLevelConfiguration":{"name":"narrow"},"distinguisherMethod":{"type":"ByUser"},
     "rules":[{"subjects":[{"kind":"User","user":{"name":"ann"}},
@@ -119,43 +116,73 @@ async fn one_flooding_client_does_not_starve_another() {
             break;
         }
     }
-    // One seat and two queues of three: the rest of the flood is refused.
-    let mut flood = Vec::new();
-    for _ in 0..7 {
-        flood.push(occupy(&server, "ann").await);
-    }
-    let refused = loop {
-        let mut more = occupy(&server, "ann").await;
-        let answer = tokio::time::timeout(std::time::Duration::from_millis(100), more.receive());
-        match answer.await {
-            Ok(answer) => break answer,
-            Err(_) => flood.push(more),
+    // One seat and two queues of three: the eighth request is refused, whichever that is.
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    flood(&server, "ann", 8, &tell).await;
+    let (mut seat, mut refused) = (None, None);
+    while seat.is_none() || refused.is_none() {
+        let heard: Heard = told.recv().await.unwrap();
+        match heard.answer.code {
+            100 => seat = Some(heard),
+            _ => refused = Some(heard.answer),
         }
-    };
+    }
+    let refused = refused.unwrap();
     assert_eq!(refused.code, 429, "{}", refused.body);
     assert_eq!(
         refused.header("x-kubernetes-pf-flowschema-uid"),
         Some(&*expected)
     );
-    // The other client waits for the one seat, not for the flood: as the flood goes away one by
-    // one, its turn comes long before the last.
-    let other = get(&server, MAPS, "bob");
-    let mut other = std::pin::pin!(other);
-    let waiting = flood.len();
-    // Long enough for an answer on a busy machine; a turn that does not come takes all of it.
-    let patience = std::time::Duration::from_secs(1);
-    let other = loop {
-        match tokio::time::timeout(patience, other.as_mut()).await {
-            Ok(answer) => break answer,
-            Err(_) => drop(flood.remove(0)),
+    // The other client has two queues of its own: its seventh request is refused, so that six
+    // are known to wait.
+    flood(&server, "bob", 7, &tell).await;
+    let refused = told.recv().await.unwrap();
+    assert_eq!((refused.user, refused.answer.code), ("bob", 429));
+    // It waits for the one seat, not for the flood: as requests go away one by one, its turn
+    // comes after the three of that queue of the flood which has waited longest, at the latest.
+    let mut turns = Vec::new();
+    while turns.last() != Some(&"bob") {
+        drop(seat.take());
+        while seat.is_none() {
+            let heard = told.recv().await.unwrap();
+            match heard.answer.code {
+                100 => seat = Some(heard),
+                // More are refused if a queue is shared: queues are chosen by a hash.
+                code => assert_eq!((heard.user, code), ("bob", 429)),
+            }
         }
-    };
-    assert!(
-        waiting - flood.len() <= 3,
-        "{} of {waiting} left",
-        flood.len()
-    );
-    assert_eq!(other.code, 200, "{}", other.body);
+        turns.extend(seat.as_ref().map(|heard| heard.user));
+    }
+    assert!(turns.len() <= 4, "{turns:?}");
+}
+
+/// What the server said to a request of a flood: 100 once it has the seat.
+struct Heard {
+    user: &'static str,
+    answer: Answer,
+    /// The request is under way as long as this is kept.
+    _connection: Connection,
+}
+
+/// Begins so many writes of a user, and has told what the server says to each.
+async fn flood(
+    server: &TestServer,
+    user: &'static str,
+    size: usize,
+    tell: &tokio::sync::mpsc::UnboundedSender<Heard>,
+) {
+    for _ in 0..size {
+        let mut connection = occupy(server, user).await;
+        let tell = tell.clone();
+        tokio::spawn(async move {
+            let answer = connection.receive().await;
+            let _ = tell.send(Heard {
+                user,
+                answer,
+                _connection: connection,
+            });
+        });
+    }
 }
 
 #[tokio::test]
