@@ -18,7 +18,7 @@ use store::{Change, Expect, Record, Revision};
 use crate::actions::{check_deletable, delete_warning};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
-use crate::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
+use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch, WriteOptions};
 use crate::read::Listed;
 use crate::write::{Draft, Live, Work, WrittenObject};
 use crate::{Request, Resources, Warnings, kind_subject, subject};
@@ -216,7 +216,13 @@ impl Resources {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Listed, Error> {
-        let listed = self.list(request.kind, request.namespace, list).await?;
+        // Upstream lists by pages, and a page of a version is of exactly that one.
+        let version_match = list.version_match.or(Some(VersionMatch::Exact));
+        let list = ListOptions {
+            version_match,
+            ..list.clone()
+        };
+        let listed = self.list(request.kind, request.namespace, &list).await?;
         let mut records = listed.records.iter();
         let mut under_way = FuturesOrdered::new();
         loop {
@@ -276,10 +282,9 @@ fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> P
         return Phase::Mark(object);
     }
     let pending = !meta::finalizers(&object).is_empty();
-    match (kind.rules.grace_period)(old, options.grace_period_seconds) {
-        Some(_) if marked && !meta(old).contains_key("deletionGracePeriodSeconds") => {
-            Phase::Unchanged
-        }
+    let left = meta(old).get("deletionGracePeriodSeconds");
+    let is_over = marked && left.and_then(Value::as_int).unwrap_or(0) == 0;
+    match (kind.rules.grace_period)(old, options.grace_period_seconds).filter(|_| !is_over) {
         Some(period) if marked => shorten(object, options, period, now, pending),
         Some(period) => {
             let period = if period < 0 { 1 } else { period };
@@ -338,7 +343,10 @@ fn shorten(
     }
     let end = meta_text(&object, "deletionTimestamp");
     let end = Time::parse(end).map_or(now, |time| time.unix_seconds());
-    set_time(&mut object, (end - old_period + period).max(now));
+    let end = end - old_period + period;
+    // A shorter time that is over already leaves the shortest one.
+    let period = if end < now { period.min(1) } else { period };
+    set_time(&mut object, end.max(now));
     meta_mut(&mut object).insert("deletionGracePeriodSeconds", Value::Int(period));
     if pending || period > 0 {
         Phase::Mark(object)
@@ -426,9 +434,13 @@ fn set_finalizers(kind: &Kind, options: &DeleteOptions, object: &mut Map) {
 fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Result<(), Error> {
     let name = meta_text(live.map(), "name");
     let uid = meta_text(live.map(), "uid");
-    let conflict = |detail| Error::Conflict {
-        subject: kind_subject(kind, name),
-        detail,
+    let conflict = |detail| {
+        let mut subject = kind_subject(kind, name);
+        // Of a kind that is served in two groups, the older one is told.
+        if kind.resource == "events" {
+            subject.group = Default::default();
+        }
+        Error::Conflict { subject, detail }
     };
     if kind.group.is_empty() && kind.resource == "namespaces" {
         return check_namespace_preconditions(kind, options, live);

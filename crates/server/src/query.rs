@@ -4,6 +4,8 @@
 //! first one counts; unknown ones are ignored. What is wrong is told in upstream's order: numbers,
 //! selectors, combinations, fields that are no selectors, and versions last.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use object::field::{FieldError, Path};
 use object::fields::FieldSelector;
 use object::labels::LabelSelector;
@@ -70,10 +72,10 @@ impl Query {
     fn integer(&self, name: &str) -> Result<Option<i64>, Error> {
         self.get(name)
             .map(|text| {
-                text.parse().map_err(|_| {
+                text.parse().map_err(|error: ParseIntError| {
                     let quoted = field::quote(text);
-                    let text = format!("strconv.ParseInt: parsing {quoted}: invalid syntax");
-                    Error::BadRequest(text)
+                    let cause = cause(&error);
+                    Error::BadRequest(format!("strconv.ParseInt: parsing {quoted}: {cause}"))
                 })
             })
             .transpose()
@@ -87,18 +89,22 @@ impl Query {
         legal.then(|| name.to_owned())
     }
 
-    /// The version that a get asks for.
-    pub(crate) fn get_version(&self) -> Result<Option<Revision>, Error> {
-        self.version(|detail| detail)
+    /// The version that a get or a watch asks for.
+    pub(crate) fn version(&self) -> Result<Option<Revision>, Error> {
+        self.version_after("")
     }
 
-    fn version(&self, wrap: impl Fn(String) -> String) -> Result<Option<Revision>, Error> {
+    /// A version; a mistake is told after these words.
+    fn version_after(&self, words: &str) -> Result<Option<Revision>, Error> {
         self.text("resourceVersion")
             .map(|text| {
-                text.parse().map(Revision).map_err(|_| {
-                    let quoted = field::quote(text);
-                    let text = format!("strconv.ParseUint: parsing {quoted}: invalid syntax");
-                    Error::BadRequest(wrap(text))
+                text.parse().map(Revision).map_err(|error: ParseIntError| {
+                    let value = field::quote(text);
+                    let cause = cause(&error);
+                    Error::BadRequest(format!(
+                        "{words}resourceVersion: Invalid value: {value}: \
+                         strconv.ParseUint: parsing {value}: {cause}"
+                    ))
                 })
             })
             .transpose()
@@ -126,14 +132,10 @@ impl Query {
             Some(text) if continue_token.is_some() => Some(text.parse().unwrap_or(u64::MAX)),
             _ => None,
         };
-        let wrap = |detail| {
-            let value = field::quote(self.get("resourceVersion").unwrap_or_default());
-            format!("invalid resource version: resourceVersion: Invalid value: {value}: {detail}")
-        };
         Ok(ListOptions {
             version: match version {
                 Some(version) => Some(Revision(version)),
-                None => self.version(wrap)?,
+                None => self.version_after("invalid resource version: ")?,
             },
             selection,
             limit: usize::try_from(limit).unwrap_or(0),
@@ -198,7 +200,7 @@ impl Query {
         check_selectable(kind, &selection)?;
         let options = WatchOptions {
             selection,
-            version: self.version(|detail| detail)?,
+            version: self.version()?,
             initial_events: self.boolean("sendInitialEvents"),
             bookmarks: self.flag("allowWatchBookmarks"),
         };
@@ -267,6 +269,14 @@ impl Query {
             uid: self.text("uid").map(Into::into),
             resource_version: self.text("resourceVersion").map(Into::into),
         })
+    }
+}
+
+/// What is wrong with a number, in the words of Go's `strconv`.
+fn cause(error: &ParseIntError) -> &'static str {
+    match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
     }
 }
 

@@ -211,7 +211,7 @@ async fn get(
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
     let resources = &call.state.resources;
-    let version = call.query.get_version()?;
+    let version = call.query.version()?;
     if call.query.flag("export") {
         let text = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(Error::BadRequest(text.to_owned()).into());
