@@ -3,11 +3,17 @@
 //! Reading takes a token apart and believes nothing; only [`Jwt::is_signed_by`] does.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use object::{Map, Text, Value, json};
 
 use crate::keys::{PublicKey, SigningKey};
 
+/// Reads as Go does: bits left over in the last letter say nothing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    NO_PAD.with_decode_allow_trailing_bits(true),
+);
 /// Longer ones are not looked at; headers of requests are limited anyway, bodies less so.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
@@ -44,7 +50,7 @@ impl<'a> Jwt<'a> {
             key_id: text("kid").unwrap_or_default().into(),
             claims: map(claims)?,
             signed,
-            signature: URL_SAFE_NO_PAD.decode(signature).ok()?,
+            signature: LENIENT.decode(signature).ok()?,
             is_critical: header.contains_key("crit") || header.contains_key("b64"),
         })
     }
@@ -107,7 +113,7 @@ pub(crate) fn sign(key: &SigningKey, claims: &Value) -> Option<String> {
 }
 
 fn map(part: &str) -> Option<Map> {
-    let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+    let bytes = LENIENT.decode(part).ok()?;
     match json::parse(&bytes).ok()? {
         Value::Object(map) => Some(map),
         _ => None,

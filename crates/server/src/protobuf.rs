@@ -123,6 +123,9 @@ fn root_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Option<TypeI
             definition("io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList")
         }
         ("autoscaling/v1", "Scale") => definition("io.k8s.api.autoscaling.v1.Scale"),
+        ("authentication.k8s.io/v1", "TokenRequest") => {
+            definition("io.k8s.api.authentication.v1.TokenRequest")
+        }
         (
             "meta.k8s.io/v1" | "meta.k8s.io/v1beta1",
             "PartialObjectMetadata" | "PartialObjectMetadataList",

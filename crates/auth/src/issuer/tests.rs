@@ -154,6 +154,7 @@ fn which_forgeries_are_seen() {
     let with =
         |header: &str, signature: &str| format!("{}.{claims_part}.{signature}", encode(header));
     let cases = [
+        (format!("{token}x"), primitive),
         (with(r#"{"alg":"none"}"#, ""), primitive),
         (with(r#"{"alg":"HS256"}"#, signature), primitive),
         (with(r#"{"alg":"RS256"}"#, signature), primitive),

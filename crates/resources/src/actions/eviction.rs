@@ -59,6 +59,7 @@ impl Resources {
             subresource: "",
             ..*request
         };
+        let mut refused = Error::modified(subject(request.kind, request.name));
         for _ in 0..ATTEMPTS_MAX {
             let Some(live) = self.live(&pod).await? else {
                 return Err(Error::NotFound(subject(request.kind, request.name)));
@@ -70,11 +71,13 @@ impl Resources {
                     .await?
             };
             match self.remove(&pod, live, &options, guarded).await {
-                Err(Error::Conflict { .. }) if options.resource_version.is_none() => {}
+                Err(error @ Error::Conflict { .. }) if options.resource_version.is_none() => {
+                    refused = error;
+                }
                 other => return other.map(|()| done()),
             }
         }
-        Err(Error::modified(subject(request.kind, request.name)))
+        Err(refused)
     }
 
     /// Says on the pod why it goes, and deletes it.
