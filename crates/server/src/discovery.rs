@@ -59,7 +59,7 @@ impl Discovery {
         }
     }
 
-    /// Answers a discovery path; `None` if the path is none.
+    /// Answers a discovery path; `None` if the path is none. `pretty` is what the query says of it.
     pub(crate) fn answer(
         &self,
         catalogue: &Arc<Catalogue>,
@@ -67,6 +67,7 @@ impl Discovery {
         method: &Method,
         path: &str,
         headers: &hyper::HeaderMap,
+        pretty: Option<&str>,
     ) -> Option<Response<Body>> {
         let inner = path.strip_prefix('/').unwrap_or(path);
         let inner = inner.strip_suffix('/').unwrap_or(inner);
@@ -77,9 +78,10 @@ impl Discovery {
         ) {
             return None;
         }
-        let accept = headers
-            .get(header::ACCEPT)
-            .and_then(|value| value.to_str().ok());
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let accept = text(header::ACCEPT);
+        let user_agent = text(header::USER_AGENT).unwrap_or_default();
+        let pretty = |accepted| negotiate::is_pretty(pretty, accepted, user_agent);
         // Documents of single built-in versions come from behind a router, which is strict.
         let router = match parts.as_slice() {
             ["api", ..] | ["apis", "apiregistration.k8s.io"] => true,
@@ -88,7 +90,18 @@ impl Discovery {
         };
         let document = match parts.as_slice() {
             ["api"] | ["apis"] if let Some(media) = wants_aggregated(accept) => {
-                return Some(self.aggregated(catalogue, remotes, parts[0], media, headers));
+                let representation = Representation {
+                    media,
+                    pretty: pretty(false),
+                    ..Representation::default()
+                };
+                return Some(self.aggregated(
+                    catalogue,
+                    remotes,
+                    parts[0],
+                    representation,
+                    headers,
+                ));
             }
             ["api"] => Some(self.core_versions()),
             ["apis"] => Some(group_list(catalogue, remotes)),
@@ -99,18 +112,21 @@ impl Discovery {
         };
         let Some(document) = document else {
             return Some(if router {
-                Failure::no_such_resource().answer(accept, false)
+                Failure::no_such_resource().answer(accept, pretty(false))
             } else {
                 answer::page_not_found()
             });
         };
         if router && *method != Method::GET {
-            return Some(Failure::method_not_allowed().answer(accept, false));
+            return Some(Failure::method_not_allowed().answer(accept, pretty(false)));
         }
         let offer = Offer { router, ..OFFER };
         Some(match negotiate::accept(accept, offer) {
-            Ok(representation) => respond(document, representation),
-            Err(refused) => Failure::from(refused).answer(accept, false),
+            Ok(mut representation) => {
+                representation.pretty = pretty(representation.pretty);
+                respond(document, representation)
+            }
+            Err(refused) => Failure::from(refused).answer(accept, pretty(false)),
         })
     }
 
@@ -155,7 +171,7 @@ impl Discovery {
         catalogue: &Arc<Catalogue>,
         remotes: &Arc<Table>,
         prefix: &str,
-        media: Media,
+        representation: Representation,
         headers: &hyper::HeaderMap,
     ) -> Response<Body> {
         let documents = self.documents(catalogue, remotes);
@@ -173,7 +189,7 @@ impl Discovery {
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             answer
         } else {
-            document.answer(media)
+            document.answer(representation)
         };
         let headers = answer.headers_mut();
         headers.insert(header::ETAG, document.etag.clone());
@@ -185,13 +201,10 @@ impl Discovery {
 
 impl Tagged {
     /// The document in the form that is wanted; nearly everybody wants the one that is kept.
-    fn answer(&self, media: Media) -> Response<Body> {
-        let representation = Representation {
-            media,
-            ..Representation::default()
-        };
+    fn answer(&self, representation: Representation) -> Response<Body> {
         let encoded = || answer::encode(self.text.to_vec(), representation);
-        let (mut answer, name) = match media {
+        let (mut answer, name) = match representation.media {
+            Media::Json if representation.pretty => (encoded(), "application/json"),
             Media::Json => (
                 Response::new(Body::full(self.text.clone())),
                 "application/json",

@@ -427,7 +427,15 @@ fn other_path(call: &Call, path: &str) -> Response<Body> {
     let catalogue = state.resources.catalogue();
     let discovery = &state.discovery;
     let remotes = state.remotes.table();
-    let found = discovery.answer(&catalogue, &remotes, &call.method, path, &call.headers);
+    let pretty = call.query.text("pretty");
+    let found = discovery.answer(
+        &catalogue,
+        &remotes,
+        &call.method,
+        path,
+        &call.headers,
+        pretty,
+    );
     if let Some(answer) = found {
         return answer;
     }

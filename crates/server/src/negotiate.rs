@@ -343,15 +343,30 @@ pub(crate) fn is_pretty(query: Option<&str>, accept: bool, user_agent: &str) -> 
     let person = ["curl", "Wget", "Mozilla/5.0"]
         .iter()
         .any(|name| user_agent.starts_with(name));
-    match query {
-        Some(text) => matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"),
-        None => accept || person,
-    }
+    let wanted = query.map_or(person, |text| {
+        matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True")
+    });
+    accept || wanted
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_answers_are_indented() {
+        let cases = [
+            (None, false, "tool", false),
+            (None, false, "curl/8", true),
+            (Some("0"), false, "curl/8", false),
+            (Some("1"), false, "tool", true),
+            (Some("x"), false, "curl/8", false),
+            (Some("0"), true, "tool", true),
+        ];
+        for (query, accept, user_agent, expected) in cases {
+            assert_eq!(is_pretty(query, accept, user_agent), expected);
+        }
+    }
 
     const OFFER: Offer = Offer {
         tables: true,
