@@ -5,6 +5,8 @@
 
 mod networking;
 
+pub use self::networking::advertised;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -131,7 +131,9 @@ impl Discovery {
     }
 
     fn core_versions(&self) -> Map {
-        let address = self.address.to_string();
+        let ip = self.address.ip();
+        let ip = resources::bootstrap::advertised(ip).unwrap_or(ip);
+        let address = SocketAddr::new(ip, self.address.port()).to_string();
         object(value!({
             "kind": "APIVersions",
             "versions": ["v1"],

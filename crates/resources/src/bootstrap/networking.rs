@@ -199,7 +199,7 @@ impl Resources {
 
 /// The address by which others reach this machine; endpoints may not name one that only this
 /// machine or its neighbours know.
-fn advertised(listening: IpAddr) -> Option<IpAddr> {
+pub fn advertised(listening: IpAddr) -> Option<IpAddr> {
     let is_local = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
