@@ -20,7 +20,7 @@ use crate::aggregate::discovery::{Form, add_groups};
 use crate::answer::{self, Failure};
 use crate::body::Body;
 use crate::negotiate::{self, Offer, Representation, Stream, wants_aggregated};
-use crate::protobuf;
+use crate::{protobuf, render};
 
 /// What follows the media type of the document that tells everything at once.
 const AGGREGATED: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -332,7 +332,7 @@ pub(crate) fn etag(text: &[u8]) -> HeaderValue {
 }
 
 fn respond(document: Map, representation: Representation) -> Response<Body> {
-    answer::encode(json::to_vec(&document.into()), representation)
+    answer::encode(render::virtual_text(document), representation)
 }
 
 fn object(value: Value) -> Map {

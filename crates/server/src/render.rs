@@ -168,7 +168,7 @@ pub(crate) fn virtual_object(
 }
 
 /// The text of an object that is not stored: kind, version and metadata first, as in every answer.
-fn virtual_text(mut object: Map) -> Vec<u8> {
+pub(crate) fn virtual_text(mut object: Map) -> Vec<u8> {
     let first = ["kind", "apiVersion", "metadata"];
     let first = first.map(|key| object.remove(key).map(|value| (key, value)));
     let rest = object.iter().map(|(key, value)| (key.as_str(), value));
