@@ -4,7 +4,7 @@
 //! whose answer was lost may have been done or not. What is checked is necessary for a history to
 //! be linearizable, and with versions as witnesses it is sufficient for reads that found something.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What a request did to one object, as its client knows it. Times are steps of one counter.
 #[derive(Clone, Debug)]
@@ -99,29 +99,35 @@ fn check_time(all: &[&Done], flaws: &mut Vec<Flaw>) {
 fn check_contents(all: &[&Done], flaws: &mut Vec<Flaw>) {
     let mut made: HashMap<u64, &str> = HashMap::new();
     for done in all {
-        if let What::Wrote(content, version, over) = &done.what {
-            if made.insert(*version, content).is_some() {
-                flaws.push(Flaw::MadeTwice(*version));
-            }
-            let between = |other: &&&Done| match (&other.what, over) {
-                (What::Wrote(_, other, _), Some(over)) => over < other && other < version,
-                _ => false,
-            };
-            if all.iter().any(|other| between(&other)) {
-                flaws.push(Flaw::Overwrote(*version));
-            }
+        if let What::Wrote(content, version, _) = &done.what
+            && made.insert(*version, content).is_some()
+        {
+            flaws.push(Flaw::MadeTwice(*version));
         }
     }
+    let versions: BTreeSet<u64> = made.keys().copied().collect();
     for done in all {
-        let What::Read(content, version) = &done.what else {
-            continue;
-        };
-        let known = made.get(version).copied();
-        let perhaps = all.iter().any(|other| {
-            other.began < done.ended && other.what == What::PerhapsWrote(content.clone())
-        });
-        if known.map_or(!perhaps, |known| known != content) {
-            flaws.push(Flaw::OutOfNowhere(*version));
+        match &done.what {
+            What::Wrote(_, version, Some(over)) => {
+                let next = versions.range(over + 1..).next();
+                if next.is_some_and(|next| next < version) {
+                    flaws.push(Flaw::Overwrote(*version));
+                }
+            }
+            What::Read(content, version) => {
+                let perhaps = |other: &&Done| {
+                    let wrote = matches!(&other.what, What::PerhapsWrote(it) if it == content);
+                    wrote && other.began < done.ended
+                };
+                let is_known = match made.get(version) {
+                    Some(known) => known == content,
+                    None => all.iter().any(perhaps),
+                };
+                if !is_known {
+                    flaws.push(Flaw::OutOfNowhere(*version));
+                }
+            }
+            _ => {}
         }
     }
 }
