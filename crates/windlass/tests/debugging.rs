@@ -1,17 +1,18 @@
 //! Pages for whoever looks for a fault: what runs, how it was started, how healthy it has been.
 
 use serde_json::Value;
-use testkit::Launch;
+use testkit::{Launch, TestServer};
 
 use crate::raw::Connection;
 
+fn start() -> TestServer {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    launch.flag("--controllers=none").start().unwrap()
+}
+
 #[tokio::test]
 async fn pages_tell_what_runs_and_how_it_was_started() {
-    let server = Launch::new()
-        .binary(env!("CARGO_BIN_EXE_windlass"))
-        .flag("--controllers=none")
-        .start()
-        .unwrap();
+    let server = start();
     let mut admin = Connection::open(&server).await;
     let flags = admin.ask("GET /flagz", &[], "").await;
     assert_eq!(
@@ -57,11 +58,7 @@ async fn pages_tell_what_runs_and_how_it_was_started() {
 
 #[tokio::test]
 async fn checks_of_health_are_counted() {
-    let server = Launch::new()
-        .binary(env!("CARGO_BIN_EXE_windlass"))
-        .flag("--controllers=none")
-        .start()
-        .unwrap();
+    let server = start();
     let mut admin = Connection::open(&server).await;
     for _ in 0..2 {
         assert_eq!(admin.ask("GET /livez", &[], "").await.code, 200);
