@@ -4,7 +4,7 @@
 //! writes the `Dangling` condition of schemas through the same write path as everyone else.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use auth::User;
 use kinds::{Catalogue, Kind};
@@ -14,7 +14,7 @@ use resources::options::WriteOptions;
 use resources::record::Stored;
 use resources::{Error, Record, Request, Resources, Warnings};
 use store::Range;
-use tokio::time::{interval, sleep};
+use tokio::time::{Instant, interval, sleep};
 use tracing::{debug, warn};
 
 use super::schema::{LevelPlan, Schema};

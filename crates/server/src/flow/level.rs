@@ -9,9 +9,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::retry::Refusals;
 

@@ -99,8 +99,8 @@ fn a_seat_that_nobody_takes_returns_itself() {
     assert!(granted(&mut second).is_some());
 }
 
-#[test]
-fn a_flood_does_not_starve_another_flow() {
+#[tokio::test(start_paused = true)]
+async fn a_flood_does_not_starve_another_flow() {
     let now = Instant::now();
     let level = Level::new(1, FAIR, now);
     let seat = level.take(1, 1, now);
@@ -111,13 +111,14 @@ fn a_flood_does_not_starve_another_flow() {
         _ => None,
     };
     let mut order = String::new();
-    while current.is_some() {
-        current = None;
+    while let Some(seat) = current.take() {
+        tokio::time::advance(Duration::from_millis(5)).await;
+        drop(seat);
         for (name, flow) in [('f', &mut flood), ('o', &mut other)] {
             for taken in flow.iter_mut() {
                 if let Some(seat) = granted(taken) {
                     order.push(name);
-                    current = Some(seat);
+                    assert!(current.replace(seat).is_none(), "two hold the one seat");
                 }
             }
         }
@@ -125,6 +126,38 @@ fn a_flood_does_not_starve_another_flow() {
     assert_eq!(order.len(), 43, "{order}");
     let last = order.rfind('o').unwrap();
     assert!(last < 8, "the small flow waited for the flood: {order}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flow_of_slow_requests_gets_no_more_time_than_others() {
+    let began = Instant::now();
+    let level = Level::new(1, FAIR, began);
+    let seat = level.take(1, 3, began);
+    let mut quick: Vec<Taken> = (0..40).map(|_| level.take(1, 1, began)).collect();
+    let mut slow: Vec<Taken> = (0..3).map(|_| level.take(1, 2, began)).collect();
+    drop(seat);
+    let mut given = [Duration::ZERO; 2];
+    while quick.iter().any(|taken| matches!(taken, Taken::Wait(_))) {
+        for (which, flow, takes) in [(0, &mut quick, 5), (1, &mut slow, 50)] {
+            let Some(at) = flow.iter_mut().position(|taken| match granted(taken) {
+                Some(seat) => {
+                    *taken = Taken::Seat(seat);
+                    true
+                }
+                None => false,
+            }) else {
+                continue;
+            };
+            let takes = Duration::from_millis(takes);
+            tokio::time::advance(takes).await;
+            given[which] += takes;
+            flow.remove(at);
+            if !flow.is_empty() {
+                let apart = given[0].abs_diff(given[1]);
+                assert!(apart <= Duration::from_millis(60), "{given:?}");
+            }
+        }
+    }
 }
 
 #[test]
