@@ -297,7 +297,7 @@ impl<'t, 'b> Reader<'t, 'b> {
         Ok(())
     }
 
-    /// Reads a list that stands in a message of its own.
+    /// Reads a list that stands in a message of its own. An empty one cannot be told from none.
     fn wrapped(
         &mut self,
         layout: &Layout,
@@ -315,7 +315,10 @@ impl<'t, 'b> Reader<'t, 'b> {
                 _ => fields.skip(key.wire)?,
             }
         }
-        Ok(Value::Array(items))
+        Ok(match items.is_empty() {
+            true => Value::Null,
+            false => Value::Array(items),
+        })
     }
 
     /// Contract: apiextensions `pkg/apis/apiextensions/v1/marshal.go`.
