@@ -10,6 +10,7 @@ use crate::authenticate::bearer;
 use crate::jwt::{self, Jwt, seconds};
 use crate::keys::{PublicKey, SigningKey};
 use crate::rule::quote_all;
+use crate::tokens::{Cache, Presented, digest_of};
 use crate::user::{User, service_account};
 
 /// The issuer of tokens that lie in Secrets and never expire.
@@ -19,6 +20,8 @@ pub const LEEWAY_SECONDS: i64 = 60;
 /// A pod's token for this long says that a kubelet will renew it; see [`Issuer::lifetime`].
 const RENEWED_SECONDS: i64 = 60 * 60 + 7;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
+/// So many tokens that were signed here are known again without their signature being checked.
+const SIGNED_MAX: usize = 10_000;
 
 /// Signs and reads the tokens of service accounts.
 pub struct Issuer {
@@ -30,6 +33,8 @@ pub struct Issuer {
     audiences: Vec<Text>,
     /// No token lives longer; zero for no limit.
     lifetime_seconds_max: i64,
+    /// Tokens that were signed here: a signature need not be checked by whoever made it.
+    signed: Cache<()>,
 }
 
 /// What an issuer is made of.
@@ -105,6 +110,7 @@ impl Issuer {
             issuers: options.issuers,
             audiences,
             lifetime_seconds_max: options.lifetime_seconds_max,
+            signed: Cache::new(SIGNED_MAX),
         }
     }
 
@@ -168,20 +174,18 @@ impl Issuer {
         all.insert("kubernetes.io", Value::Object(about));
         all.insert("nbf", Value::Int(now));
         all.insert("sub", Value::from(claims.user_name()));
-        jwt::sign(&self.signing, &Value::Object(all))
+        let token = jwt::sign(&self.signing, &Value::Object(all))?;
+        let until = expires.saturating_add(LEEWAY_SECONDS + 1);
+        self.signed.put(digest_of(&token), (), until, now);
+        Some(token)
     }
 
-    /// Reads a token that is shown to `audiences`; `None` if it is not one of ours.
+    /// Reads a token; `None` if it is not one of ours.
     ///
     /// # Errors
     /// In upstream's words.
-    pub fn read(
-        &self,
-        token: &str,
-        audiences: &[Text],
-        now: i64,
-    ) -> Result<Option<Claims>, String> {
-        let Some(jwt) = Jwt::read(token) else {
+    pub fn read(&self, presented: Presented<'_>) -> Result<Option<Claims>, String> {
+        let Some(jwt) = Jwt::read(presented.token) else {
             return Ok(None);
         };
         let issuer = jwt.text("iss");
@@ -197,14 +201,15 @@ impl Issuer {
         if keys.peek().is_none() {
             return Err("invalid signature, no keys found".to_owned());
         }
-        if !keys.any(|key| jwt.is_signed_by(key)) {
+        let signed_here = self.signed.get(&presented.digest, presented.now);
+        if signed_here.is_none() && !keys.any(|key| jwt.is_signed_by(key)) {
             return Err("go-jose/go-jose: error in cryptographic primitive".to_owned());
         }
-        let meant_for = self.meant_for(&jwt, audiences)?;
+        let meant_for = self.meant_for(&jwt, presented.audiences)?;
         let mut claims = if is_legacy {
             legacy_claims(&jwt)?
         } else {
-            check_time(&jwt, now)?;
+            check_time(&jwt, presented.now)?;
             bound_claims(&jwt)
         };
         claims.audiences = meant_for;

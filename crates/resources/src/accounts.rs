@@ -88,10 +88,7 @@ impl AccountTokens {
             self.seen.forget(&presented.digest);
         }
         let checked = self.resources.store.revision();
-        let claims = self
-            .issuer
-            .read(presented.token, presented.audiences, presented.now)?;
-        let Some(claims) = claims else {
+        let Some(claims) = self.issuer.read(presented)? else {
             return Ok(None);
         };
         let mut findings = Findings {

@@ -49,8 +49,32 @@ fn said(token: &str) -> String {
     String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
+/// Reads as another server with the same keys does, which has to check the signature.
+fn read_elsewhere(
+    issuer: &Issuer,
+    token: &str,
+    audiences: &[Text],
+    now: i64,
+) -> Result<Option<Claims>, String> {
+    let other = Issuer::new(IssuerOptions {
+        signing: SigningKey::generate().0,
+        keys: issuer.keys.clone(),
+        issuers: issuer.issuers.clone(),
+        audiences: issuer.audiences.clone(),
+        lifetime_seconds_max: 0,
+    });
+    other.read(Presented::new(token, audiences, now))
+}
+
 fn refusal(issuer: &Issuer, token: &str, now: i64) -> String {
-    issuer.read(token, issuer.audiences(), now).unwrap_err()
+    let refused = read_elsewhere(issuer, token, issuer.audiences(), now).unwrap_err();
+    let here = issuer.read(Presented::new(token, issuer.audiences(), now));
+    assert_eq!(
+        here.unwrap_err(),
+        refused,
+        "the signer is no easier to fool"
+    );
+    refused
 }
 
 #[test]
@@ -62,7 +86,7 @@ fn a_token_says_what_upstream_says() {
         said(&token),
         r#"{"aud":["https://issuer"],"exp":1731536000,"iat":1700000000,"iss":"https://issuer","jti":"jti","kubernetes.io":{"namespace":"ns","node":{"name":"node","uid":"u3"},"pod":{"name":"pod","uid":"u2"},"serviceaccount":{"name":"robot","uid":"u1"},"warnafter":1700003607},"nbf":1700000000,"sub":"system:serviceaccount:ns:robot"}"#
     );
-    let read = issuer.read(&token, issuer.audiences(), NOW).unwrap();
+    let read = read_elsewhere(&issuer, &token, issuer.audiences(), NOW).unwrap();
     let read = read.unwrap();
     let expected = Claims {
         expires: Some(1_731_536_000),
@@ -116,7 +140,7 @@ fn which_lifetimes_are_extended() {
 fn when_a_token_counts() {
     let issuer = issuer();
     let token = issuer.sign(&claims(), NOW, hour()).unwrap();
-    let read = |now| issuer.read(&token, issuer.audiences(), now);
+    let read = |now| read_elsewhere(&issuer, &token, issuer.audiences(), now);
     for good in [NOW - 60, NOW, NOW + 3600, NOW + 3660] {
         assert!(read(good).unwrap().is_some(), "{good}");
     }
@@ -131,14 +155,31 @@ fn when_a_token_counts() {
 }
 
 #[test]
+fn a_signer_knows_its_own_tokens_as_others_do() {
+    let issuer = issuer();
+    let token = issuer.sign(&claims(), NOW, hour()).unwrap();
+    for now in [NOW - 61, NOW, NOW + 3660, NOW + 3661] {
+        for audience in ["https://issuer", "z"] {
+            let audiences = [audience.into()];
+            assert_eq!(
+                issuer.read(Presented::new(&token, &audiences, now)),
+                read_elsewhere(&issuer, &token, &audiences, now),
+            );
+        }
+    }
+}
+
+#[test]
 fn for_whom_a_token_is() {
     let issuer = issuer();
     let token = issuer.sign(&claims(), NOW, hour()).unwrap();
     let both = ["z".into(), "https://issuer".into()];
-    let read = issuer.read(&token, &both, NOW).unwrap().unwrap();
+    let read = read_elsewhere(&issuer, &token, &both, NOW)
+        .unwrap()
+        .unwrap();
     assert_eq!(read.audiences, ["https://issuer"]);
     assert_eq!(
-        issuer.read(&token, &["z".into()], NOW).unwrap_err(),
+        read_elsewhere(&issuer, &token, &["z".into()], NOW).unwrap_err(),
         "token audiences [\"https://issuer\"] is invalid for the target audiences [\"z\"]"
     );
 }
@@ -197,7 +238,7 @@ fn what_is_not_ours_is_left_to_others() {
         "e30.e30.",
         "e30.W10.",
     ] {
-        let read = mine.read(foreign, mine.audiences(), NOW).unwrap();
+        let read = read_elsewhere(&mine, foreign, mine.audiences(), NOW).unwrap();
         assert_eq!(read, None, "{foreign}");
     }
 }
@@ -246,7 +287,7 @@ fn tokens_of_secrets_have_other_claims() {
         jwt::sign(&issuer.signing, &Value::Object(all)).unwrap()
     };
     let token = sign(&|_| {});
-    let read = issuer.read(&token, issuer.audiences(), NOW).unwrap();
+    let read = read_elsewhere(&issuer, &token, issuer.audiences(), NOW).unwrap();
     let read = read.unwrap();
     assert!(read.is_legacy);
     let user = "system:serviceaccount:ns:robot";
