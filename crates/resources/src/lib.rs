@@ -27,6 +27,7 @@ mod patch;
 mod present;
 mod read;
 pub mod record;
+mod report;
 mod reviews;
 mod roles;
 mod scale;

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use auth::User;
 use kinds::{Catalogue, Kind};
-use object::{Map, Value, json, value};
+use object::{Map, Value, value};
 use tracing::warn;
 
 use crate::admission::Place;
 use crate::allocate::{SERVICE_RANGE, SERVICES};
-use crate::body::{Body, Media};
 use crate::error::Error;
 use crate::options::WriteOptions;
 use crate::{Request, Resources, Warnings};
@@ -163,37 +162,14 @@ impl Resources {
         if conditions == Some(true) {
             return Ok(());
         }
-        let condition = value!({
-            "type": "Ready",
-            "status": "True",
-            "message": "Kubernetes default Service CIDR is ready",
-            "lastTransitionTime": (Value::from(self.now_text())),
-        });
-        let object = value!({
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "ServiceCIDR",
-            "metadata": {"name": NAME},
-            "status": {"conditions": [condition]},
-        });
-        let options = WriteOptions {
-            manager: RANGE_MANAGER.into(),
-            force: true,
-            ..WriteOptions::default()
-        };
-        let request = Request {
-            kind: self.built_in(SERVICE_RANGES)?,
-            namespace: "",
-            name: NAME,
-            subresource: "status",
-            user: &User::server(),
-            options: &options,
-            warnings: &Warnings::default(),
-        };
-        let body = Body {
-            media: Media::Json,
-            bytes: json::to_vec(&object).into(),
-        };
-        self.apply(&request, &body).await.map(|_| ())
+        let condition = [
+            ("type", "Ready"),
+            ("status", "True"),
+            ("message", "Kubernetes default Service CIDR is ready"),
+        ];
+        let kind = self.built_in(SERVICE_RANGES)?;
+        self.apply_condition(kind, NAME, RANGE_MANAGER, &condition)
+            .await
     }
 }
 

@@ -6,13 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::User;
 use kinds::{Catalogue, Kind};
-use object::{Map, Value, json, value};
-use resources::body::{Body, Media};
-use resources::options::WriteOptions;
+use object::{Map, Value};
 use resources::record::Stored;
-use resources::{Error, Record, Request, Resources, Warnings};
+use resources::{Error, Record, Resources};
 use store::Range;
 use tokio::time::{Instant, interval, sleep};
 use tracing::{debug, warn};
@@ -133,21 +130,18 @@ async fn tell(resources: &Resources, kind: &Arc<Kind>, schemas: &Objects, plans:
             continue;
         }
         let name = name_of(schema);
-        let now = object::time::Time::from_unix_seconds(resources.now()).to_string();
-        let body = value!({
-            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-            "kind": "FlowSchema",
-            "metadata": {"name": (name.as_str())},
-            "status": {"conditions": [{
-                "type": "Dangling",
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastTransitionTime": now,
-            }]},
-        });
         let (resources, kind) = (resources.clone(), Arc::clone(kind));
-        tasks.spawn(async move { apply_status(&resources, &kind, &name, &body).await });
+        tasks.spawn(async move {
+            let condition = [
+                ("type", "Dangling"),
+                ("status", status),
+                ("reason", reason),
+                ("message", &message),
+            ];
+            resources
+                .apply_condition(&kind, &name, MANAGER, &condition)
+                .await
+        });
     }
     while let Some(done) = tasks.join_next().await {
         match done {
@@ -156,33 +150,6 @@ async fn tell(resources: &Resources, kind: &Arc<Kind>, schemas: &Objects, plans:
             Err(error) => warn!(%error, "cannot write the condition of a flow schema"),
         }
     }
-}
-
-async fn apply_status(
-    resources: &Resources,
-    kind: &Arc<Kind>,
-    name: &str,
-    body: &Value,
-) -> Result<(), Error> {
-    let options = WriteOptions {
-        manager: MANAGER.into(),
-        force: true,
-        ..WriteOptions::default()
-    };
-    let request = Request {
-        kind,
-        namespace: "",
-        name,
-        subresource: "status",
-        user: &User::server(),
-        options: &options,
-        warnings: &Warnings::default(),
-    };
-    let body = Body {
-        media: Media::Json,
-        bytes: json::to_vec(body).into(),
-    };
-    resources.apply(&request, &body).await.map(|_| ())
 }
 
 fn object_text<'a>(schema: &'a Map, path: &[&str]) -> &'a str {
