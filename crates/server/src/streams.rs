@@ -42,8 +42,8 @@ const BATCH_BYTES: usize = 64 * 1024;
 
 /// What it costs to hand a frame to one of many watchers, about. In a row of events each watcher
 /// is written to once in the time that a round over all of them takes, and gets whatever happened
-/// meanwhile in one piece. If that was more than one event, they come faster than rounds do: then
-/// every other round is left out, so that watchers never take all of the processor.
+/// meanwhile in one piece. If that was more than one event a round, they come faster than rounds
+/// do: then every other round is left out, so that watchers never take all of the processor.
 const WATCHER_COST: Duration = Duration::from_micros(40);
 /// No watcher waits longer than this for the others.
 const REST_MAX: Duration = Duration::from_millis(10);
@@ -154,8 +154,8 @@ struct Flow {
     kind: Arc<Kind>,
     end: Instant,
     bookmark: Instant,
-    /// When frames were handed on last, and how many.
-    sent: Option<(Instant, usize)>,
+    /// When frames were handed on last, and for how many rounds to rest then.
+    sent: Option<(Instant, u32)>,
     /// What waits for the end of a rest.
     held: Option<Bytes>,
     source: Result<Watching, Option<Error>>,
@@ -231,8 +231,8 @@ impl Flow {
         };
         // Not in this future, which is dropped when the kind goes meanwhile.
         self.held = Some(first);
-        if let Some((sent, frames)) = self.sent
-            && let Some(rest) = rest(watchers, frames)
+        if let Some((sent, rounds)) = self.sent
+            && let Some(rest) = rest(watchers, rounds)
         {
             sleep_until(sent + rest).await;
         }
@@ -261,7 +261,9 @@ impl Flow {
                 .extend_from_slice(&frame);
             frames += 1;
         }
-        self.sent = Some((Instant::now(), frames));
+        let rested = self.sent.map_or(1, |(_, rounds)| rounds);
+        let rounds = if frames > rested { 2 } else { 1 };
+        self.sent = Some((Instant::now(), rounds));
         Some(all.map_or(first, BytesMut::freeze))
     }
 
@@ -401,10 +403,9 @@ impl Flow {
     }
 }
 
-/// How long a watcher rests after it was sent so many frames, if there are many watchers.
-fn rest(watchers: usize, frames: usize) -> Option<Duration> {
+/// How long a watcher rests for so many rounds, if there are many watchers.
+fn rest(watchers: usize, rounds: u32) -> Option<Duration> {
     let round = WATCHER_COST.saturating_mul(u32::try_from(watchers).unwrap_or(u32::MAX));
-    let rounds = if frames > 1 { 2 } else { 1 };
     (round >= REST_MIN).then(|| round.saturating_mul(rounds).min(REST_MAX))
 }
 
