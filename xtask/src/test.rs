@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::{dependencies, serve, shell, tidy};
+use std::path::PathBuf;
 use std::time::Instant;
 
 struct Step {
@@ -111,14 +112,24 @@ pub(crate) fn soak(arguments: &[String]) -> Result<(), Failure> {
     if let Some(seed) = seed {
         command.env("WINDLASS_SOAK_SEED", seed);
     }
-    // The Python client takes part if it is there: in WINDLASS_SOAK_PYTHON, or as python3 has it.
-    let mut look = std::process::Command::new("python3");
-    let found = look.args(["-c", "import kubernetes"]).output();
-    let is_there = found.is_ok_and(|found| found.status.success());
-    if is_there && std::env::var_os("WINDLASS_SOAK_PYTHON").is_none() {
-        command.env("WINDLASS_SOAK_PYTHON", "python3");
+    if std::env::var_os("WINDLASS_SOAK_PYTHON").is_none() {
+        command.env("WINDLASS_SOAK_PYTHON", python_client()?);
     }
     shell::run(&mut command)
+}
+
+/// A Python that has the `kubernetes` package, installed beside the builds.
+fn python_client() -> Result<PathBuf, Failure> {
+    let folder = shell::root().join("target/python");
+    let python = folder.join("bin/python");
+    let mut look = shell::command(&python, &["-c", "import kubernetes"]);
+    let is_there = look.output().is_ok_and(|look| look.status.success());
+    if !is_there {
+        shell::run(shell::command("python3", &["-m", "venv"]).arg(&folder))?;
+        let install = ["-m", "pip", "install", "--quiet", "kubernetes"];
+        shell::run(&mut shell::command(&python, &install))?;
+    }
+    Ok(python)
 }
 
 fn format() -> Result<(), Failure> {
