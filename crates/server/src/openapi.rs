@@ -8,6 +8,7 @@
 mod custom;
 mod definitions;
 mod document;
+mod known;
 mod operations;
 mod pack;
 mod parameters;
@@ -134,7 +135,10 @@ impl Documents {
             .flat_map(|before| &before.documents)
             .map(|document| (document.place.name(), document))
             .collect();
-        let documents = document::places(catalogue).into_iter().map(|place| {
+        let issuer = custom.resources.issuer();
+        let openid = issuer.is_some_and(|issuer| issuer.configuration("").is_some());
+        let places = document::places(catalogue, openid);
+        let documents = places.into_iter().map(|place| {
             let kinds: Vec<Arc<Kind>> = place.kinds(catalogue).cloned().collect();
             match before.get(&place.name()) {
                 Some(known) if known.is_about(&kinds) => Arc::clone(known),
@@ -277,14 +281,20 @@ impl Documents {
     fn version2(&self) -> &Packed {
         self.version2.get_or_init(|| {
             let definitions = self.all_definitions();
-            Packed::of(|out| document::write_all(&self.catalogue, &definitions, out))
+            let places = self.documents.iter().map(|document| &document.place);
+            Packed::of(|out| {
+                document::write_all(places.clone(), &self.catalogue, &definitions, out)
+            })
         })
     }
 
     fn version2_protobuf(&self) -> &Packed {
         self.version2_protobuf.get_or_init(|| {
             let definitions = self.all_definitions();
-            Packed::of(|out| document::write_all_protobuf(&self.catalogue, &definitions, out))
+            let places = self.documents.iter().map(|document| &document.place);
+            Packed::of(|out| {
+                document::write_all_protobuf(places.clone(), &self.catalogue, &definitions, out)
+            })
         })
     }
 

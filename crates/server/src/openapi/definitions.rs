@@ -1,15 +1,19 @@
 //! The definitions of a document, as text, with what each refers to.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinds::{Catalogue, Kind};
-use object::{Map, Value, json};
+use object::{Map, Value, json, value};
 
 use super::custom::{self, Source};
 use super::document::Version;
+use super::known::{SHARED, Sharing, UNDESCRIBED, discovery};
 use super::operations::Target;
 
+/// The extension that names the kinds of a definition.
+const KINDS: &str = "x-kubernetes-group-version-kind";
 const SCHEMAS: &str = "#/components/schemas/";
 const DEFINITIONS: &str = "#/definitions/";
 
@@ -23,6 +27,8 @@ pub(super) struct Definitions {
 
 struct Definition {
     text: Vec<u8>,
+    /// Its kind in every group, if it belongs to many.
+    shared: Option<&'static str>,
     /// The definitions that it refers to.
     references: Vec<String>,
 }
@@ -34,10 +40,18 @@ impl Definitions {
             by_name: BTreeMap::new(),
             by_kind: HashMap::new(),
         };
-        for (name, schema) in catalogue.published() {
-            definitions.add(name, schema);
+        for (name, schema) in catalogue.published().chain(discovery()) {
+            definitions.add_builtin(name, schema);
         }
         definitions
+    }
+
+    fn add_builtin(&mut self, name: String, mut schema: Value) {
+        if self.version == Version::Three {
+            let undescribed = UNDESCRIBED.iter().find(|(known, _)| *known == name);
+            wrap_references(&mut schema, undescribed.map_or(&[], |(_, fields)| *fields));
+        }
+        self.add(name, schema);
     }
 
     /// Adds a definition, given as it stands in a document of version 3.
@@ -50,9 +64,16 @@ impl Definitions {
         if self.version == Version::Two {
             to_version2(&mut schema);
         }
-        let text = json::to_vec(&schema);
-        let definition = Arc::new(Definition { text, references });
-        self.by_name.insert(name, definition);
+        let shared = SHARED.iter().find(|(shared, _)| *shared == name);
+        if let (Some(_), Value::Object(map)) = (shared, &mut schema) {
+            map.remove(KINDS);
+        }
+        let definition = Definition {
+            text: json::to_vec(&schema),
+            shared: shared.map(|(_, kind)| *kind),
+            references,
+        };
+        self.by_name.insert(name, Arc::new(definition));
     }
 
     /// These definitions and those of custom kinds.
@@ -91,14 +112,18 @@ impl Definitions {
     }
 
     /// These definitions and all that they refer to, with their texts, in order.
-    pub(super) fn closure(&self, wanted: BTreeSet<String>) -> Vec<(&str, &[u8])> {
+    pub(super) fn closure(
+        &self,
+        wanted: BTreeSet<String>,
+        sharing: Sharing<'_>,
+    ) -> Vec<(&str, Cow<'_, [u8]>)> {
         let mut open: Vec<String> = wanted.into_iter().collect();
-        let mut found: BTreeMap<&str, &[u8]> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Cow<'_, [u8]>> = BTreeMap::new();
         while let Some(name) = open.pop() {
             let Some((name, definition)) = self.by_name.get_key_value(&name) else {
                 continue;
             };
-            if found.insert(name, &definition.text).is_none() {
+            if found.insert(name, definition.text(sharing)).is_none() {
                 open.extend(definition.references.iter().cloned());
             }
         }
@@ -106,9 +131,57 @@ impl Definitions {
     }
 }
 
+impl Definition {
+    fn text(&self, sharing: Sharing<'_>) -> Cow<'_, [u8]> {
+        let (Some(kind), Some(open)) = (self.shared, self.text.strip_suffix(b"}")) else {
+            return Cow::Borrowed(&self.text);
+        };
+        let kinds = sharing
+            .versions()
+            .map(|(group, version)| value!({"group": group, "kind": kind, "version": version}));
+        let mut text = open.to_vec();
+        text.push(b',');
+        json::write_string(KINDS, &mut text);
+        text.push(b':');
+        json::write(&Value::Array(kinds.collect()), &mut text);
+        text.push(b'}');
+        Cow::Owned(text)
+    }
+}
+
+/// Puts references that have something beside them into `allOf`; these fields have no description.
+fn wrap_references(schema: &mut Value, undescribed: &[&str]) {
+    let Value::Object(map) = schema else {
+        return;
+    };
+    if let Some(Value::Object(fields)) = map.get_mut("properties") {
+        for (name, field) in fields.iter_mut() {
+            wrap(field, !undescribed.contains(&name.as_str()));
+            wrap_references(field, &[]);
+        }
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(inner) {
+            wrap(inner, false);
+            wrap_references(inner, &[]);
+        }
+    }
+}
+
+fn wrap(schema: &mut Value, described: bool) {
+    let Value::Object(map) = schema else {
+        return;
+    };
+    if (described || map.contains_key("default"))
+        && let Some(target) = map.remove("$ref")
+    {
+        map.insert("allOf", value!([{"$ref": target}]));
+    }
+}
+
 /// The kinds that a definition is the schema of.
 fn targets(schema: &Value) -> Vec<Target> {
-    let kinds = schema.get("x-kubernetes-group-version-kind");
+    let kinds = schema.get(KINDS);
     let kinds = kinds.and_then(Value::as_array).unwrap_or_default();
     let text = |kind: &Value, name| kind.str_at(&[name]).unwrap_or_default().to_owned();
     kinds

@@ -8,6 +8,7 @@ use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, value};
 
 use super::definitions::Definitions;
+use super::known::Sharing;
 use super::operations::{self, Answer, Body, Operation, PathItem, capital, group_word};
 use super::parameters::Parameter;
 use super::protobuf;
@@ -32,8 +33,11 @@ const PATCH_MEDIA: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-/// What documents say that they are about.
-const RELEASE: &str = concat!("v1.36.4+windlass-", env!("CARGO_PKG_VERSION"));
+const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
+const JSON_MEDIA: &[&str] = &["application/json"];
+const KEY_SET_MEDIA: &[&str] = &["application/jwk-set+json"];
+const OPENID_CONFIGURATION: &str = ".well-known/openid-configuration";
+const OPENID_KEYS: &str = "openid/v1/jwks";
 
 const CUSTOM_MEDIA: &[&str] = &["application/json", "application/yaml"];
 const CUSTOM_PATCH_MEDIA: &[&str] = &[
@@ -56,19 +60,24 @@ pub(super) enum Place {
     Root(&'static str),
     /// `/version`.
     ServerVersion,
+    /// A document of OpenID.
+    OpenId(&'static str),
     /// A group.
     Group(String),
     /// A group in one version.
     Version(String, String),
 }
 
-/// The documents of version 3.
-pub(super) fn places(catalogue: &Catalogue) -> Vec<Place> {
+/// The documents of version 3; there may be such about OpenID.
+pub(super) fn places(catalogue: &Catalogue, openid: bool) -> Vec<Place> {
     let mut places = vec![
         Place::Root("api"),
         Place::Root("apis"),
         Place::ServerVersion,
     ];
+    if openid {
+        places.extend([OPENID_CONFIGURATION, OPENID_KEYS].map(Place::OpenId));
+    }
     let builtin = |name: &str| {
         let mut groups = Catalogue::builtin().groups().iter();
         groups.any(|group| group.name == name)
@@ -87,32 +96,28 @@ pub(super) fn places(catalogue: &Catalogue) -> Vec<Place> {
 }
 
 /// Writes the document of version 2, which is about everything.
-pub(super) fn write_all(
+pub(super) fn write_all<'p>(
+    places: impl Iterator<Item = &'p Place>,
     catalogue: &Catalogue,
     definitions: &Definitions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut items = Vec::new();
-    for place in places(catalogue) {
-        items.extend(place.items(catalogue));
-    }
-    write_document(items, definitions, out)
+    let items = places.flat_map(|place| place.items(catalogue)).collect();
+    write_document(items, definitions, Sharing::All, out)
 }
 
 /// Writes the document of version 2 in protobuf.
-pub(super) fn write_all_protobuf(
+pub(super) fn write_all_protobuf<'p>(
+    places: impl Iterator<Item = &'p Place>,
     catalogue: &Catalogue,
     definitions: &Definitions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut items = Vec::new();
-    for place in places(catalogue) {
-        items.extend(place.items(catalogue));
-    }
+    let mut items: Vec<PathItem> = places.flat_map(|place| place.items(catalogue)).collect();
     items.sort_by(|left, right| left.path.cmp(&right.path));
     let head = value!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": RELEASE},
+        "info": {"title": "Kubernetes", "version": "1.36"},
         "security": [{"BearerToken": []}],
         "securityDefinitions": {
             "BearerToken": {"in": "header", "name": "authorization", "type": "apiKey"},
@@ -122,8 +127,8 @@ pub(super) fn write_all_protobuf(
     for item in &items {
         protobuf::write_path(&item.path, &item_document(item, definitions), out)?;
     }
-    for (name, schema) in definitions.closure(wanted(&items, definitions)) {
-        let schema = json::parse(schema).unwrap_or_default();
+    for (name, schema) in definitions.closure(wanted(&items, definitions), Sharing::All) {
+        let schema = json::parse(&schema).unwrap_or_default();
         let named = Map::from_entries(vec![(name.into(), schema)]);
         protobuf::write_part(&value!({"definitions": named}), out)?;
     }
@@ -134,7 +139,7 @@ impl Place {
     /// Its path without the first slash.
     pub(super) fn name(&self) -> String {
         match self {
-            Place::Root(name) => (*name).to_owned(),
+            Place::Root(name) | Place::OpenId(name) => (*name).to_owned(),
             Place::ServerVersion => "version".to_owned(),
             Place::Group(group) => format!("apis/{group}"),
             Place::Version(group, version) if group.is_empty() => format!("api/{version}"),
@@ -149,7 +154,7 @@ impl Place {
     ) -> impl Iterator<Item = &'a Arc<Kind>> {
         let wanted = match self {
             Place::Version(group, version) => Some((group.clone(), version.clone())),
-            Place::Root(_) | Place::ServerVersion | Place::Group(_) => None,
+            _ => None,
         };
         catalogue.kinds().iter().filter(move |kind| {
             let wanted = wanted.as_ref();
@@ -164,7 +169,18 @@ impl Place {
         definitions: &Definitions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        write_document(self.items(catalogue), definitions, out)
+        let sharing = match self {
+            Place::Version(group, version) => match self.is_custom(catalogue) {
+                true => Sharing::Custom,
+                false => Sharing::Version(group, version),
+            },
+            _ => Sharing::All,
+        };
+        write_document(self.items(catalogue), definitions, sharing, out)
+    }
+
+    fn is_custom(&self, catalogue: &Catalogue) -> bool {
+        self.kinds(catalogue).any(|kind| kind.is_custom())
     }
 
     fn items(&self, catalogue: &Catalogue) -> Vec<PathItem> {
@@ -178,7 +194,7 @@ impl Place {
                 tag,
                 action: "",
                 target: None,
-                parameters: &[],
+                parameters: Vec::new(),
                 body: Body::Nothing,
                 answer,
                 codes: &[200],
@@ -187,23 +203,28 @@ impl Place {
         };
         match self {
             Place::Root("api") => {
+                let answer = Answer::Definition("APIVersions");
                 vec![discovery(
                     "getCoreAPIVersions".into(),
                     "core".into(),
-                    Answer::Any,
+                    answer,
                 )]
             }
-            Place::Root(_) => vec![discovery(
-                "getAPIVersions".into(),
-                "apis".into(),
-                Answer::Any,
-            )],
+            Place::Root(_) => {
+                let answer = Answer::Definition("APIGroupList");
+                vec![discovery("getAPIVersions".into(), "apis".into(), answer)]
+            }
             Place::ServerVersion => {
-                vec![discovery(
-                    "getCodeVersion".into(),
-                    "version".into(),
-                    Answer::Any,
-                )]
+                let answer = Answer::ServerVersion;
+                vec![discovery("getCodeVersion".into(), "version".into(), answer)]
+            }
+            Place::OpenId(name) => {
+                let (word, tag, media) = match *name {
+                    OPENID_KEYS => ("Keyset", "openid", KEY_SET_MEDIA),
+                    _ => ("Configuration", "WellKnown", JSON_MEDIA),
+                };
+                let id = format!("getServiceAccountIssuerOpenID{word}");
+                vec![discovery(id, tag.into(), Answer::Text(media))]
             }
             Place::Group(group) => {
                 let word = group_word(group);
@@ -214,12 +235,12 @@ impl Place {
                 let word = group_word(group);
                 let id = format!("get{}{}APIResources", capital(&word), capital(version));
                 let tag = format!("{word}_{version}");
-                let kinds: Vec<&Arc<Kind>> = self.kinds(catalogue).collect();
                 let mut items = Vec::new();
-                if !kinds.iter().any(|kind| kind.is_custom()) {
+                if !self.is_custom(catalogue) {
                     items.push(discovery(id, tag, Answer::Definition("APIResourceList")));
                 }
-                items.extend(kinds.into_iter().flat_map(|kind| operations::of_kind(kind)));
+                let kinds = self.kinds(catalogue);
+                items.extend(kinds.flat_map(|kind| operations::of_kind(kind)));
                 items
             }
         }
@@ -230,12 +251,16 @@ impl Place {
 fn write_document(
     mut items: Vec<PathItem>,
     definitions: &Definitions,
+    sharing: Sharing<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     items.sort_by(|left, right| left.path.cmp(&right.path));
-    let version = definitions.version();
     let wanted = wanted(&items, definitions);
-    let (head, before, after) = match version {
+    let (title, release) = match sharing {
+        Sharing::Custom => ("Kubernetes CRD Swagger", "v0.1.0"),
+        _ => ("Kubernetes", "1.36"),
+    };
+    let (head, before, after) = match definitions.version() {
         Version::Two => (
             r#""swagger":"2.0""#,
             r#""definitions":{"#,
@@ -247,14 +272,19 @@ fn write_document(
         Version::Three => (
             r#""openapi":"3.0.0""#,
             r#""components":{"schemas":{"#,
-            concat!(
-                r#"},"securitySchemes":{"BearerToken":"#,
-                r#"{"in":"header","name":"authorization","type":"apiKey"}}}}"#
-            ),
+            match sharing {
+                Sharing::Custom => "}}}",
+                _ => concat!(
+                    r#"},"securitySchemes":{"BearerToken":"#,
+                    r#"{"in":"header","name":"authorization","type":"apiKey"}}}}"#
+                ),
+            },
         ),
     };
-    let title = r#""info":{"title":"Kubernetes","version":"#;
-    write!(out, r#"{{{head},{title}"{RELEASE}"}},"paths":{{"#)?;
+    write!(
+        out,
+        r#"{{{head},"info":{{"title":"{title}","version":"{release}"}},"paths":{{"#
+    )?;
     let mut text = Vec::new();
     for (at, item) in items.iter().enumerate() {
         text.clear();
@@ -267,10 +297,11 @@ fn write_document(
         out.write_all(&text)?;
     }
     write!(out, "}},{before}")?;
-    for (at, (name, schema)) in definitions.closure(wanted).into_iter().enumerate() {
+    let closure = definitions.closure(wanted, sharing);
+    for (at, (name, schema)) in closure.into_iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
         write!(out, r#"{comma}"{name}":"#)?;
-        out.write_all(schema)?;
+        out.write_all(&schema)?;
     }
     out.write_all(after.as_bytes())
 }
@@ -311,13 +342,15 @@ fn operation_document(operation: &Operation, definitions: &Definitions) -> Value
         });
         document.insert("x-kubernetes-group-version-kind", kind);
     }
-    let mut parameters = parameter_documents(operation.parameters, version);
+    let mut parameters = parameter_documents(&operation.parameters, version);
     let body = body_definition(&operation.body, definitions);
     let (produced, consumed) = (produced_media(operation), consumed_media(operation));
     match version {
         Version::Two => {
             document.insert("produces", texts(produced));
-            document.insert("consumes", texts(consumed));
+            if !consumed.is_empty() {
+                document.insert("consumes", texts(consumed));
+            }
             document.insert("schemes", value!(["https"]));
             if let Some(name) = body {
                 let schema = definitions.reference(&name);
@@ -350,8 +383,7 @@ fn operation_document(operation: &Operation, definitions: &Definitions) -> Value
 
 fn responses(operation: &Operation, produced: &[&str], definitions: &Definitions) -> Value {
     let schema = match &operation.answer {
-        Answer::Any => None,
-        Answer::Text => Some(value!({"type": "string"})),
+        Answer::Text(_) => Some(value!({"type": "string"})),
         answer => answer_definition(answer, definitions).map(|name| definitions.reference(&name)),
     };
     let mut responses = Map::new();
@@ -388,18 +420,22 @@ fn produced_media(operation: &Operation) -> &'static [&'static str] {
         return CUSTOM_MEDIA;
     }
     match operation.answer {
-        Answer::Any => &["application/json"],
-        Answer::Text => &["*/*"],
+        Answer::Text(media) => media,
+        Answer::ServerVersion => JSON_MEDIA,
         Answer::List(_) | Answer::WatchEvent => WATCH_MEDIA,
         Answer::Object(_) | Answer::Status | Answer::Definition(_) => MEDIA,
     }
 }
 
 fn consumed_media(operation: &Operation) -> &'static [&'static str] {
-    match operation.body {
-        Body::Patch if operation.custom => CUSTOM_PATCH_MEDIA,
-        Body::Patch => PATCH_MEDIA,
-        Body::Nothing | Body::Object(_) | Body::DeleteOptions => &["*/*"],
+    match (&operation.body, &operation.answer) {
+        (Body::Patch, _) if operation.custom => CUSTOM_PATCH_MEDIA,
+        (Body::Patch, _) => PATCH_MEDIA,
+        _ if operation.custom => CUSTOM_MEDIA,
+        (_, Answer::Definition(_)) => MEDIA,
+        (_, Answer::ServerVersion) => JSON_MEDIA,
+        (_, Answer::Text(_)) if operation.action.is_empty() => &[],
+        _ => &["*/*"],
     }
 }
 
@@ -424,7 +460,8 @@ fn body_definition(body: &Body, definitions: &Definitions) -> Option<String> {
 
 fn answer_definition(answer: &Answer, definitions: &Definitions) -> Option<String> {
     match answer {
-        Answer::Any | Answer::Text => None,
+        Answer::Text(_) => None,
+        Answer::ServerVersion => Some(VERSION_INFO.to_owned()),
         Answer::Object(target) | Answer::List(target) => {
             definitions.of_kind(target).map(str::to_owned)
         }

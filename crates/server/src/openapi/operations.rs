@@ -10,7 +10,7 @@ use super::parameters::{self, NAME, NAMESPACE, PATH, PRETTY, Parameter};
 /// A path and what can be done there.
 pub(super) struct PathItem {
     pub(super) path: String,
-    /// The parameters of all its operations.
+    /// The parameters of all its operations, which none of them repeats.
     pub(super) parameters: Vec<Parameter>,
     pub(super) operations: Vec<Operation>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Operation {
     /// What it does in the words of `x-kubernetes-action`; empty for discovery.
     pub(super) action: &'static str,
     pub(super) target: Option<Target>,
-    pub(super) parameters: &'static [Parameter],
+    pub(super) parameters: Vec<Parameter>,
     pub(super) body: Body,
     pub(super) answer: Answer,
     /// The codes of success.
@@ -50,9 +50,8 @@ pub(super) enum Body {
 
 /// What an operation gives.
 pub(super) enum Answer {
-    /// Something that is not described.
-    Any,
-    Text,
+    /// A text of these types.
+    Text(&'static [&'static str]),
     Object(Target),
     /// Objects that can also be watched.
     List(Target),
@@ -60,6 +59,31 @@ pub(super) enum Answer {
     WatchEvent,
     /// A definition of discovery.
     Definition(&'static str),
+    ServerVersion,
+}
+
+const ANY_MEDIA: &[&str] = &["*/*"];
+const LOG_MEDIA: &[&str] = &[
+    "text/plain",
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
+
+impl PathItem {
+    /// Moves parameters that all operations have to the path.
+    fn share_parameters(&mut self) {
+        let Some((first, others)) = self.operations.split_first() else {
+            return;
+        };
+        let mut shared = first.parameters.clone();
+        shared.retain(|it| others.iter().all(|other| other.parameters.contains(it)));
+        for operation in &mut self.operations {
+            operation.parameters.retain(|it| !shared.contains(it));
+        }
+        self.parameters.append(&mut shared);
+        self.parameters.sort_by_key(|it| (it.name, !it.in_path));
+    }
 }
 
 /// The operations of one kind.
@@ -79,6 +103,7 @@ pub(super) fn of_kind(kind: &Kind) -> Vec<PathItem> {
         }
     }
     items.retain(|item| !item.operations.is_empty());
+    items.iter_mut().for_each(PathItem::share_parameters);
     items
 }
 
@@ -140,7 +165,7 @@ impl Builder<'_> {
         }
         if self.can("create") {
             operations.push(Operation {
-                parameters: parameters::WRITE,
+                parameters: parameters::WRITE.to_vec(),
                 body: Body::Object(self.target()),
                 codes: &[200, 201, 202],
                 ..self.operation("post", "create", "post")
@@ -148,10 +173,16 @@ impl Builder<'_> {
         }
         if self.can("deletecollection") {
             let id = format!("delete{}Collection{}", self.place, self.scoped());
+            // Upstream describes less of the custom one than it takes.
+            let (parameters, body) = if self.kind.is_custom() {
+                (parameters::LIST, Body::Nothing)
+            } else {
+                (parameters::DELETE_COLLECTION, Body::DeleteOptions)
+            };
             operations.push(Operation {
                 id,
-                parameters: parameters::DELETE_COLLECTION,
-                body: Body::DeleteOptions,
+                parameters: parameters.to_vec(),
+                body,
                 answer: Answer::Status,
                 ..self.operation("delete", "", "deletecollection")
             });
@@ -175,13 +206,15 @@ impl Builder<'_> {
     fn object(&self) -> PathItem {
         let mut operations = self.reads_and_writes(&self.kind.verbs, "", &self.target());
         if self.can("delete") {
-            let answer = if self.kind.rules.returns_deleted {
+            // A deleted namespace is answered with, but described as if it were not.
+            let is_namespace = self.kind.group.is_empty() && self.kind.kind == "Namespace";
+            let answer = if self.kind.rules.returns_deleted && !is_namespace {
                 Answer::Object(self.target())
             } else {
                 Answer::Status
             };
             operations.push(Operation {
-                parameters: parameters::DELETE,
+                parameters: parameters::DELETE.to_vec(),
                 body: Body::DeleteOptions,
                 answer,
                 codes: &[200, 202],
@@ -195,21 +228,21 @@ impl Builder<'_> {
         let path = format!("{}/{}", self.object_path(), nested.name);
         let word = capital(&nested.name);
         if is_connection(nested) {
-            return self.item(&path, &[NAME], self.connections(nested, &word));
+            return self.plain_item(&path, &[NAME], self.connections(nested, &word));
         }
         let target = self.nested_target(nested);
         let mut operations = self.reads_and_writes(&nested.verbs, &word, &target);
         if nested.name == "log" {
             for operation in &mut operations {
-                operation.parameters = parameters::LOG;
-                operation.answer = Answer::Text;
+                operation.parameters = parameters::LOG.to_vec();
+                operation.answer = Answer::Text(LOG_MEDIA);
             }
         }
         if nested.verbs.iter().any(|verb| verb == "create") {
             operations.push(Operation {
                 id: format!("create{}{}{word}", self.place, self.scoped()),
                 target: Some(target.clone()),
-                parameters: parameters::WRITE,
+                parameters: parameters::WRITE.to_vec(),
                 body: Body::Object(target.clone()),
                 answer: Answer::Object(target),
                 codes: &[200, 201, 202],
@@ -223,7 +256,7 @@ impl Builder<'_> {
     fn proxied_path(&self, nested: &Subresource) -> PathItem {
         let path = format!("{}/{}/{{path}}", self.object_path(), nested.name);
         let word = format!("{}WithPath", capital(&nested.name));
-        self.item(&path, &[NAME, PATH], self.connections(nested, &word))
+        self.plain_item(&path, &[NAME, PATH], self.connections(nested, &word))
     }
 
     fn connections(&self, nested: &Subresource, word: &str) -> Vec<Operation> {
@@ -235,6 +268,10 @@ impl Builder<'_> {
             "update" => Some("put"),
             _ => None,
         });
+        let unlisted: &[&str] = match nested.name.as_str() {
+            "proxy" => &["head", "options"],
+            _ => &[],
+        };
         let connection = |method: &'static str| Operation {
             id: format!(
                 "connect{}{}{}{word}",
@@ -243,10 +280,14 @@ impl Builder<'_> {
                 self.scoped()
             ),
             target: Some(self.nested_target(nested)),
-            answer: Answer::Text,
+            parameters: parameters::of_connection(&nested.kind).to_vec(),
+            answer: Answer::Text(ANY_MEDIA),
             ..self.operation(method, "", "connect")
         };
-        methods.map(connection).collect()
+        methods
+            .chain(unlisted.iter().copied())
+            .map(connection)
+            .collect()
     }
 
     /// The deprecated paths that watch.
@@ -257,7 +298,7 @@ impl Builder<'_> {
         let watch = |id: String, action| {
             vec![Operation {
                 id,
-                parameters: parameters::LIST,
+                parameters: parameters::LIST.to_vec(),
                 answer: Answer::WatchEvent,
                 ..self.operation("get", "", action)
             }]
@@ -295,11 +336,18 @@ impl Builder<'_> {
         let can = |verb: &str| verbs.iter().any(|known| known == verb);
         let mut operations = Vec::new();
         if can("get") {
-            operations.push(operation("get", "read", "get"));
+            let parameters = match self.kind.is_custom() {
+                true => parameters::READ.to_vec(),
+                false => Vec::new(),
+            };
+            operations.push(Operation {
+                parameters,
+                ..operation("get", "read", "get")
+            });
         }
         if can("update") {
             operations.push(Operation {
-                parameters: parameters::WRITE,
+                parameters: parameters::WRITE.to_vec(),
                 body: Body::Object(target.clone()),
                 codes: &[200, 201],
                 ..operation("put", "replace", "put")
@@ -307,9 +355,13 @@ impl Builder<'_> {
         }
         if can("patch") {
             operations.push(Operation {
-                parameters: parameters::PATCH,
+                parameters: parameters::PATCH.to_vec(),
                 body: Body::Patch,
-                codes: &[200, 201],
+                codes: if self.kind.is_custom() {
+                    &[200]
+                } else {
+                    &[200, 201]
+                },
                 ..operation("patch", "patch", "patch")
             });
         }
@@ -323,7 +375,7 @@ impl Builder<'_> {
         };
         Operation {
             id,
-            parameters: parameters::LIST,
+            parameters: parameters::LIST.to_vec(),
             answer: Answer::List(list),
             ..self.operation("get", "", "list")
         }
@@ -337,7 +389,7 @@ impl Builder<'_> {
             tag: self.tag.clone(),
             action,
             target: Some(self.target()),
-            parameters: &[],
+            parameters: Vec::new(),
             body: Body::Nothing,
             answer: Answer::Object(self.target()),
             codes: &[200],
@@ -345,12 +397,18 @@ impl Builder<'_> {
         }
     }
 
+    /// A path of objects, which can be printed nicely.
     fn item(&self, path: &str, own: &[Parameter], operations: Vec<Operation>) -> PathItem {
+        let mut item = self.plain_item(path, own, operations);
+        item.parameters.push(PRETTY);
+        item
+    }
+
+    fn plain_item(&self, path: &str, own: &[Parameter], operations: Vec<Operation>) -> PathItem {
         let mut parameters = own.to_vec();
         if self.kind.namespaced {
             parameters.push(NAMESPACE);
         }
-        parameters.push(PRETTY);
         PathItem {
             path: format!("{}{path}", self.base),
             parameters,

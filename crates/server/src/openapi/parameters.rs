@@ -5,12 +5,12 @@ use object::{Value, value};
 use super::document::Version;
 
 /// A parameter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     /// Its OpenAPI type.
     kind: &'static str,
-    in_path: bool,
+    pub(super) in_path: bool,
 }
 
 const fn query(name: &'static str, kind: &'static str) -> Parameter {
@@ -33,6 +33,9 @@ pub(super) const NAME: Parameter = path("name");
 pub(super) const NAMESPACE: Parameter = path("namespace");
 pub(super) const PATH: Parameter = path("path");
 pub(super) const PRETTY: Parameter = query("pretty", "string");
+
+/// Of reading a custom object.
+pub(super) const READ: &[Parameter] = &[query("resourceVersion", "string")];
 
 /// Of creating and replacing.
 pub(super) const WRITE: &[Parameter] = &[
@@ -57,6 +60,7 @@ pub(super) const LIST: &[Parameter] = &[
     query("resourceVersion", "string"),
     query("resourceVersionMatch", "string"),
     query("sendInitialEvents", "boolean"),
+    query("shardSelector", "string"),
     query("timeoutSeconds", "integer"),
     query("watch", "boolean"),
 ];
@@ -88,6 +92,7 @@ pub(super) const DELETE_COLLECTION: &[Parameter] = &[
     query("resourceVersion", "string"),
     query("resourceVersionMatch", "string"),
     query("sendInitialEvents", "boolean"),
+    query("shardSelector", "string"),
     query("timeoutSeconds", "integer"),
 ];
 
@@ -102,6 +107,26 @@ pub(super) const LOG: &[Parameter] = &[
     query("tailLines", "integer"),
     query("timestamps", "boolean"),
 ];
+
+/// What a connection takes, by the kind of its options.
+pub(super) fn of_connection(options: &str) -> &'static [Parameter] {
+    const PROXY: &[Parameter] = &[query("path", "string")];
+    const PORT_FORWARD: &[Parameter] = &[query("ports", "integer")];
+    const EXEC: &[Parameter] = &[
+        query("command", "string"),
+        query("container", "string"),
+        query("stderr", "boolean"),
+        query("stdin", "boolean"),
+        query("stdout", "boolean"),
+        query("tty", "boolean"),
+    ];
+    match options {
+        "PodExecOptions" => EXEC,
+        "PodAttachOptions" => &EXEC[1..],
+        "PodPortForwardOptions" => PORT_FORWARD,
+        _ => PROXY,
+    }
+}
 
 impl Parameter {
     pub(super) fn document(&self, version: Version) -> Value {

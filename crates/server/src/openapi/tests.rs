@@ -6,6 +6,8 @@ use object::Value;
 
 use super::*;
 
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+
 fn openapi() -> Documents {
     let chain = resources::admission::Chain::new(&[], &[]).expect("no plugin is unknown");
     let clock = Arc::new(store::SystemClock);
@@ -272,6 +274,116 @@ fn a_patch_says_what_kubectl_looks_for() {
         "x-kubernetes-group-version-kind",
     ];
     assert_eq!(document.at(&kinds), Some(&value!([kind])));
+}
+
+#[test]
+fn parameters_of_all_operations_stand_with_the_path() {
+    let core = version3(&openapi(), "api/v1");
+    let paths = core.get("paths").expect("a document has paths");
+    let names = |value: Option<&Value>| -> Vec<String> {
+        let parameters = value.and_then(|value| value.get("parameters"));
+        let parameters = parameters.and_then(Value::as_array).unwrap_or_default();
+        let name = |it: &Value| it.str_at(&["name"]).unwrap_or_default().to_owned();
+        parameters.iter().map(name).collect()
+    };
+    let pods = "/api/v1/namespaces/{namespace}/pods";
+    let cases: [(&str, &str, &[&str], &[&str]); 4] = [
+        (
+            "/finalize",
+            "put",
+            &[
+                "dryRun",
+                "fieldManager",
+                "fieldValidation",
+                "name",
+                "pretty",
+            ],
+            &[],
+        ),
+        (
+            "/{name}/exec",
+            "get",
+            &[
+                "command",
+                "container",
+                "name",
+                "namespace",
+                "stderr",
+                "stdin",
+                "stdout",
+                "tty",
+            ],
+            &[],
+        ),
+        (
+            "/{name}/proxy/{path}",
+            "head",
+            &["name", "namespace", "path", "path"],
+            &[],
+        ),
+        (
+            "/{name}",
+            "patch",
+            &["name", "namespace", "pretty"],
+            &["dryRun", "fieldManager", "fieldValidation", "force"],
+        ),
+    ];
+    for (end, method, shared, own) in cases {
+        let path = match end {
+            "/finalize" => "/api/v1/namespaces/{name}/finalize".to_owned(),
+            end => format!("{pods}{end}"),
+        };
+        let item = paths.get(&path);
+        assert_eq!(names(item), shared, "{path}");
+        assert_eq!(names(item.and_then(|item| item.get(method))), own, "{path}");
+    }
+}
+
+#[test]
+fn options_of_deletion_belong_to_the_group_of_a_document() {
+    let openapi = openapi();
+    let groups = |document: &Value, schemas: &[&str]| -> Vec<String> {
+        let definition = format!("{META}.DeleteOptions");
+        let mut value = document;
+        for key in schemas.iter().chain([&definition.as_str()]) {
+            value = value.get(key).expect("it is there");
+        }
+        let kinds = value.get("x-kubernetes-group-version-kind");
+        let kinds = kinds.and_then(Value::as_array).unwrap_or_default();
+        let group = |it: &Value| it.str_at(&["group"]).unwrap_or_default().to_owned();
+        kinds.iter().map(group).collect()
+    };
+    let schemas = ["components", "schemas"];
+    assert_eq!(groups(&version3(&openapi, "api/v1"), &schemas), [""]);
+    assert_eq!(
+        groups(&version3(&openapi, "apis/apps/v1"), &schemas),
+        ["", "apps"]
+    );
+    let all = groups(&text_of(openapi.version2()), &["definitions"]);
+    assert_eq!(all.len(), 60, "{all:?}");
+}
+
+#[test]
+fn a_reference_with_something_beside_it_is_wrapped() {
+    let openapi = openapi();
+    let networking = version3(&openapi, "apis/networking.k8s.io/v1");
+    let property = |definition: &str, field: &str| {
+        let schemas = networking
+            .get("components")
+            .and_then(|it| it.get("schemas"));
+        let definition =
+            schemas.and_then(|it| it.get(&format!("io.k8s.api.networking.v1.{definition}")));
+        let properties = definition.and_then(|it| it.get("properties"));
+        let property = properties
+            .and_then(|it| it.get(field))
+            .expect("it is there");
+        (
+            property.get("$ref").is_some(),
+            property.get("allOf").is_some(),
+        )
+    };
+    assert_eq!(property("IngressRule", "http"), (true, false));
+    assert_eq!(property("IngressSpec", "defaultBackend"), (false, true));
 }
 
 #[test]
