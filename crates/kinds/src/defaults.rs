@@ -7,7 +7,6 @@
 
 pub(crate) mod access;
 pub(crate) mod autoscaling;
-mod base64;
 pub(crate) mod cluster;
 pub(crate) mod core;
 pub(crate) mod extensions;

@@ -220,9 +220,7 @@ impl Configuration {
                     format!("cannot convert float64 to {wanted}")
                 }
                 // Only bytes are read by the decoder of JSON itself.
-                TypeError::Malformed { message, .. } if message.contains("base64") => {
-                    format!("error decoding from json: {message}")
-                }
+                TypeError::NotBase64 { .. } => format!("error decoding from json: {error}"),
                 TypeError::Malformed { message, .. } => message,
                 other => other.to_string(),
             };

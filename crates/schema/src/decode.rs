@@ -21,7 +21,7 @@ use object::field::quote;
 use object::{Map, Value, text_order};
 
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, SchemaOr, Type, TypeId, Types};
-pub use base64::decode as decode_base64;
+pub use base64::{decode as decode_base64, encode as encode_base64};
 pub use document::in_document_order;
 pub use error::TypeError;
 use place::Place;

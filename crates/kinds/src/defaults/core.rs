@@ -1,6 +1,7 @@
 //! Defaults of the core group's kinds that have neither pods nor volumes in them.
 
 use object::{Map, Text, Value, value};
+use schema::decode::encode_base64;
 
 use super::fill::{
     at, each, fill, fill_text, is_unset, items, list, number, object, text, text_at, within,
@@ -145,7 +146,7 @@ pub(crate) fn secret(secret: &mut Map) {
     let data = secret.object_at("data");
     for (key, value) in texts {
         let bytes = value.as_str().unwrap_or_default().as_bytes();
-        data.insert(key, super::base64::encode(bytes).into());
+        data.insert(key, Value::String(encode_base64(bytes)));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use object::field::{FieldError, Path};
 use object::{Map, Value, json, names};
+use schema::decode::decode_base64;
 
 use super::check::{self, Errors, Report};
 use super::meta;
@@ -123,7 +124,7 @@ fn json_under(data: &Map, key: &str, path: &Path<'_>, errors: &mut Errors) {
         errors.required(&path.key(key), "");
         return;
     };
-    let bytes = decode_base64(value.as_str().unwrap_or_default());
+    let bytes = decode_base64(value.as_str().unwrap_or_default()).unwrap_or_default();
     let detail = match json::parse(&bytes) {
         Err(error) => error.to_string(),
         Ok(Value::Object(_) | Value::Null) => return,
@@ -145,29 +146,6 @@ fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
     text.len() / 4 * 3 - padding.min(2)
-}
-
-/// Decodes base64 that was checked when it was read.
-fn decode_base64(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for byte in text.bytes() {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => continue,
-        };
-        bits = bits << 6 | u32::from(six);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count & 0xff) as u8);
-        }
-    }
-    out
 }
 
 /// Checks a namespace.

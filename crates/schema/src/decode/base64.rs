@@ -121,7 +121,7 @@ fn push(digits: &[u8; 4], count: usize, bytes: &mut Vec<u8>) {
 }
 
 /// Writes bytes as padded base64.
-pub(crate) fn encode(bytes: &[u8]) -> Text {
+pub fn encode(bytes: &[u8]) -> Text {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let (a, b, c) = (

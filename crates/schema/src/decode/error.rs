@@ -26,6 +26,11 @@ pub enum TypeError {
         /// What the parser says.
         message: String,
     },
+    /// A string that holds bytes is not base64.
+    NotBase64 {
+        /// The place of the first wrong character.
+        at: usize,
+    },
     /// The body nests typed values too deeply.
     TooDeep {
         /// How many levels are allowed.
@@ -89,6 +94,7 @@ impl fmt::Display for TypeError {
                 write!(out, "{owner}{dot}{path} of type {wanted}")
             }
             TypeError::Malformed { message, .. } => out.write_str(message),
+            TypeError::NotBase64 { at } => write!(out, "illegal base64 data at input byte {at}"),
             TypeError::TooDeep { limit } => {
                 write!(
                     out,

@@ -94,10 +94,7 @@ fn read_bytes(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
                 *text = canonical;
                 Ok(())
             }
-            Err(at) => Err(malformed(
-                place,
-                format!("illegal base64 data at input byte {at}"),
-            )),
+            Err(at) => Err(TypeError::NotBase64 { at }),
         },
         // Go's decoder takes a list of numbers for a byte slice, too.
         Value::Array(items) => {
