@@ -4,8 +4,8 @@
 //! event. A watcher that stops reading stops being asked for frames; it costs a position in the
 //! feed, no memory, and its connection is closed by the write timeout.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -19,7 +19,7 @@ use resources::record::Stored;
 use resources::{Error, Initial, Notice, Record, Resources, Revision, Watching};
 use store::Event;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::answer::Failure;
 use crate::body::Body;
@@ -101,6 +101,7 @@ pub(crate) async fn watch(
         kind: Arc::clone(kind),
         end,
         bookmark: next_bookmark(now, end),
+        timer: Box::pin(sleep_until(end)),
         sent: None,
         held: None,
         source: watching.map_err(Some),
@@ -154,6 +155,8 @@ struct Flow {
     kind: Arc<Kind>,
     end: Instant,
     bookmark: Instant,
+    /// Goes off at the next bookmark or at the end. It is kept, for most frames come before it.
+    timer: Pin<Box<Sleep>>,
     /// When frames were handed on last, and for how many rounds to rest then.
     sent: Option<(Instant, u32)>,
     /// What waits for the end of a rest.
@@ -172,25 +175,23 @@ impl Drop for Flow {
 impl Flow {
     /// What the client reads, until the watch ends or the server does.
     fn frames(self, stopped: watch::Receiver<bool>) -> impl Stream<Item = Bytes> + Send {
-        // In a box: the stream moves it at every frame.
-        stream::unfold(Box::new(self), move |mut flow| {
-            let mut stopped = stopped.clone();
-            async move {
-                let stop = async {
-                    // A dropped sender means the server is gone, which ends the watch as well.
-                    let _ = stopped.wait_for(|stopping| *stopping).await;
-                };
-                let custom = flow.kind.is_custom();
-                let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
-                let frame = tokio::select! {
-                    biased;
-                    () = stop => None,
-                    // What is known by now is told before the watch ends with its kind.
-                    frame = flow.next() => frame,
-                    () = until_replaced(served) => flow.held(),
-                };
-                frame.map(|frame| (frame, flow))
-            }
+        let stop = Box::pin(async move {
+            let mut stopped = stopped;
+            // A dropped sender means the server is gone, which ends the watch as well.
+            let _ = stopped.wait_for(|stopping| *stopping).await;
+        });
+        // In boxes: the stream moves them at every frame.
+        stream::unfold((Box::new(self), stop), |(mut flow, mut stop)| async move {
+            let custom = flow.kind.is_custom();
+            let served = custom.then(|| (flow.state.resources.clone(), Arc::clone(&flow.kind)));
+            let frame = tokio::select! {
+                biased;
+                () = &mut stop => None,
+                // What is known by now is told before the watch ends with its kind.
+                frame = flow.next() => frame,
+                () = until_replaced(served) => flow.held(),
+            };
+            frame.map(|frame| (frame, (flow, stop)))
         })
     }
 
@@ -207,14 +208,21 @@ impl Flow {
                 return error.map(|error| self.wrapped(self.error_frame(error)));
             }
         };
+        let bookmarks = watching.wants_bookmarks() && self.bookmark <= self.end;
+        let due = if bookmarks { self.bookmark } else { self.end };
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
         let first = tokio::select! {
             biased;
             notice = watching.next() => notice,
-            () = sleep_until(self.bookmark), if watching.wants_bookmarks() => {
+            () = &mut self.timer => {
+                if !bookmarks {
+                    return None;
+                }
                 self.bookmark = next_bookmark(self.bookmark, self.end);
                 Ok(Notice::Bookmark(watching.position(), Initial::No))
             }
-            () = sleep_until(self.end) => return None,
         };
         let watchers = watching.watchers();
         let first = match first {

@@ -66,6 +66,10 @@ impl Watch {
     /// The next event; waits for it.
     pub async fn next(&mut self) -> Result<Arc<Event>, Error> {
         loop {
+            // Whoever was just woken finds something, and need not listen for more.
+            if let Some(event) = self.try_next()? {
+                return Ok(event);
+            }
             let collection = self.collection.clone();
             let changed = collection.changed.notified();
             tokio::pin!(changed);
