@@ -34,6 +34,9 @@ pub(crate) fn job(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldE
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
+    if old.is_none() {
+        shared_labels(new, spec, &root, &mut errors);
+    }
     generated_selector(new, spec, &root, &mut errors);
     spec_and_selector(spec, &path, &mut errors);
     let completions = spec.int("completions").unwrap_or_default();
@@ -64,6 +67,21 @@ const OWN_LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("batch.kubernetes.io/job-name", false),
 ];
+
+/// A new job without labels has those of its template, which the server has added its own to.
+fn shared_labels(job: &Map, spec: &Map, root: &Path<'_>, errors: &mut Errors) {
+    let template = spec.object_or_empty("template").object_or_empty("metadata");
+    let labels = template.object_or_empty("labels");
+    let is_own = |key: &str| OWN_LABELS.iter().any(|(own, _)| *own == key);
+    let shares = labels.iter().any(|(key, _)| !is_own(key));
+    if shares && !job.object_or_empty("metadata").has("labels") {
+        meta::labels(
+            Some(labels),
+            &root.field("metadata").field("labels"),
+            errors,
+        );
+    }
+}
 
 fn generated_selector(job: &Map, spec: &Map, root: &Path<'_>, errors: &mut Errors) {
     if spec.flag("manualSelector") || !spec.has("selector") {

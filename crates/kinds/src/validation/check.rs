@@ -309,6 +309,18 @@ pub(crate) fn selector_matches(selector: Option<&Map>, labels: &Map) -> Option<b
     let Some(selector) = selector else {
         return Some(false);
     };
+    let matches = satisfied(selector, labels)?;
+    (matches || is_readable(selector)).then_some(matches)
+}
+
+/// Whether each requirement of a selector is one that labels can be held against.
+fn is_readable(selector: &Map) -> bool {
+    let mut errors = Errors::new();
+    label_selector(Some(selector), &Path::root(), &mut errors);
+    errors.is_empty()
+}
+
+fn satisfied(selector: &Map, labels: &Map) -> Option<bool> {
     for (key, value) in selector.object_or_empty("matchLabels").iter() {
         if labels.get(key) != Some(value) {
             return Some(false);

@@ -18,6 +18,15 @@ pub(crate) const ACCESS_MODES: &[&str] = &[
 /// What a volume looks like inside a container.
 pub(crate) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
+/// How far the change of a volume's size has come.
+const RESIZES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Checks a claim inside a pod's volume.
@@ -276,7 +285,13 @@ fn set_storage(spec: &mut Map, stored: &Map) {
         .object_or_empty("resources")
         .object_or_empty("requests");
     let before = before.get("storage").cloned();
-    let requests = spec.object_at("resources").object_at("requests");
+    let Some(requests) = spec
+        .object_at("resources")
+        .get_mut("requests")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
     match before {
         Some(amount) => requests.insert("storage", amount),
         None => requests.remove("storage"),
@@ -288,6 +303,36 @@ fn status(new: &Map, _: &Map, path: &Path<'_>, errors: &mut Errors) {
     let capacity = path.field("capacity");
     for (name, amount) in status.object_or_empty("capacity").iter() {
         basic_amount(amount, &capacity.key(name), errors);
+    }
+    let resizes = path.field("allocatedResourceStatuses");
+    for (name, state) in status.object_or_empty("allocatedResourceStatuses").iter() {
+        resource_key(name, &resizes, errors);
+        // Upstream shows the resource, not its state.
+        if !state.as_str().is_some_and(|state| RESIZES.contains(&state)) {
+            errors.unsupported(&resizes, name, RESIZES);
+        }
+    }
+    let allocated = path.field("allocatedResources");
+    for (name, amount) in status.object_or_empty("allocatedResources").iter() {
+        let known = errors.len();
+        resource_key(name, &allocated, errors);
+        if errors.len() > known {
+            continue;
+        }
+        basic_amount(amount, &allocated.key(name), errors);
+        if errors.len() == known {
+            quantities::amount("storage", amount, &allocated.key(name), errors);
+        }
+    }
+}
+
+/// Checks the name of what a claim holds: storage, or something with a domain of its own.
+fn resource_key(name: &str, path: &Path<'_>, errors: &mut Errors) {
+    let complaints = names::qualified_name(name);
+    if !complaints.is_empty() {
+        errors.each(path, name, complaints);
+    } else if quantities::is_native(name) && name != "storage" {
+        errors.unsupported(path, name, &["storage"]);
     }
 }
 

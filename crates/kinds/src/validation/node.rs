@@ -1,6 +1,9 @@
 //! Nodes, and the classes of their runtimes.
 
-use object::field::{FieldError, Path};
+use std::cmp::Ordering;
+
+use object::addresses::{self, Reading};
+use object::field::{FieldError, Path, quote};
 use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
@@ -8,6 +11,10 @@ use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
 use super::{internal, meta, pod, quantities};
 
+const FEATURE_BYTES_MAX: usize = 253;
+const FEATURE: &str = "must start with an UpperCamelCase segment, with subsequent segments \
+                       separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain \
+                       only alphanumeric characters and slashes";
 const ONCE_VALID: &str = "except from \"\" to valid";
 const TAINT: Shape = Shape(&[
     Field::plain("key", "Key", "\"\""),
@@ -35,12 +42,14 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
     if old.is_none() || subresource.is_empty() {
         taints(spec.list("taints"), &taints_path, &mut errors);
         amounts(status, &status_path, &mut errors);
+        features(status, &status_path, &mut errors);
         pod_networks(spec, &spec_path.field("podCIDRs"), &mut errors);
     }
     let Some(old) = old else {
         return errors;
     };
     amounts(status, &status_path, &mut errors);
+    features(status, &status_path, &mut errors);
     addresses(
         status.list("addresses"),
         &status_path.field("addresses"),
@@ -77,6 +86,44 @@ fn amounts(status: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks what a node says it can do: names in order, each once.
+fn features(status: &Map, path: &Path<'_>, errors: &mut Errors) {
+    let list = status.list("declaredFeatures");
+    let path = path.field("declaredFeatures");
+    for (index, feature) in texts(list) {
+        let complaint = if feature.len() > FEATURE_BYTES_MAX {
+            Some(format!(
+                "must be no more than {FEATURE_BYTES_MAX} characters"
+            ))
+        } else {
+            (!is_feature(feature)).then(|| FEATURE.to_owned())
+        };
+        if let Some(complaint) = complaint {
+            let detail = format!("invalid feature name {}: {complaint}", quote(feature));
+            errors.invalid(&path.index(index), feature, detail);
+        }
+        let Some(next) = list.get(index + 1).and_then(Value::as_str) else {
+            continue;
+        };
+        let next_path = path.index(index + 1);
+        match feature.cmp(next) {
+            Ordering::Equal => errors.duplicate(&next_path, next),
+            Ordering::Greater => {
+                errors.invalid(&next_path, next, "list must be sorted alphabetically");
+            }
+            Ordering::Less => {}
+        }
+    }
+}
+
+fn is_feature(text: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    text.starts_with(|first: char| first.is_ascii_uppercase()) && text.split('/').all(is_word)
+}
+
 fn taints(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
     for (index, taint) in maps(list) {
         let path = path.index(index);
@@ -108,10 +155,23 @@ fn addresses(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+fn is_network(text: &str) -> bool {
+    addresses::legacy_cidr(text, Reading::Sloppy).is_empty()
+}
+
 fn pod_networks(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     let list = spec.list("podCIDRs");
     for (index, network) in texts(list) {
         check::legacy_cidr(network, &[], &path.index(index), errors);
+    }
+    if list.len() > 1
+        && let Some((index, network)) = texts(list).find(|(_, text)| !is_network(text))
+    {
+        let detail = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: \
+             <nil> (invalid CIDR address: {network})"
+        );
+        errors.push(FieldError::internal(path, detail));
     }
     let sixes = texts(list)
         .filter(|(_, network)| network.contains(':'))
@@ -157,3 +217,6 @@ pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldE
     }
     errors
 }
+
+#[cfg(test)]
+mod tests;

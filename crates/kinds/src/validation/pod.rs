@@ -22,7 +22,7 @@ pub use security::allow_privileged;
 pub(crate) use affinity::{node_selector, taint_effect, tolerations};
 pub(crate) use volumes::{
     azure_disk, csi_driver_name, fibre_channel, flex_volume, flocker, host_path, nfs, partition,
-    persistent_iscsi, quobyte,
+    persistent_iscsi, quobyte, storage_os,
 };
 
 use super::check::{Errors, Report};

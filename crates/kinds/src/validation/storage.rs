@@ -12,7 +12,7 @@ use super::{claims, internal, meta, pod, quantities};
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 256 * 1024;
 const ATTACHMENT_BYTES_MAX: usize = 256 * 1024;
-const NODE_ID_BYTES_MAX: usize = 192;
+const NODE_ID_BYTES_MAX: usize = 256;
 const INLINE: &str = "may not be specified in the context of inline volumes";
 const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
 const RECLAIM: &[&str] = &["Delete", "Recycle", "Retain"];
@@ -44,6 +44,7 @@ const SOURCES: &[(&str, &str, &str, Check)] = &[
         "glusterfs",
         |map, path, errors| {
             check::require(map, &["endpoints", "path"], path, errors);
+            endpoints_namespace(map, path, errors);
         },
     ),
     ("flocker", "flocker", "flocker", pod::flocker),
@@ -58,7 +59,7 @@ const SOURCES: &[(&str, &str, &str, Check)] = &[
     ("iscsi", "iscsi", "iscsi", pod::persistent_iscsi),
     ("cinder", "cinder", "cinder", |map, path, errors| {
         check::require(map, &["volumeID"], path, errors);
-        secret_reference(map, "secretRef", path, errors);
+        secret_somewhere(map, path, errors);
     }),
     ("fc", "fc", "fc", pod::fibre_channel),
     ("flexVolume", "flexVolume", "flexVolume", pod::flex_volume),
@@ -107,8 +108,8 @@ const SOURCES: &[(&str, &str, &str, Check)] = &[
         "storageos",
         "storageos",
         |map, path, errors| {
-            check::label(map.text("volumeName"), &path.field("volumeName"), errors);
-            secret_reference(map, "secretRef", path, errors);
+            pod::storage_os(map, path, errors);
+            secret_somewhere(map, path, errors);
         },
     ),
     ("csi", "csi", "csi", |map, path, errors| {
@@ -124,6 +125,28 @@ const SOURCES: &[(&str, &str, &str, Check)] = &[
         }
     }),
 ];
+
+fn endpoints_namespace(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    if !source.has("endpointsNamespace") {
+        return;
+    }
+    let namespace = source.text("endpointsNamespace");
+    let path = path.field("endpointsNamespace");
+    if namespace.is_empty() {
+        let detail = "if the endpointnamespace is set, it must be a valid namespace name";
+        errors.invalid(&path, namespace, detail);
+    } else {
+        errors.each(&path, namespace, names::dns1123_label(namespace));
+    }
+}
+
+/// Checks that a secret is named with its namespace; their form is not looked at.
+fn secret_somewhere(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(reference) = source.object("secretRef") {
+        let path = path.field("secretRef");
+        check::require(reference, &["name", "namespace"], &path, errors);
+    }
+}
 
 fn secret_reference(source: &Map, key: &str, path: &Path<'_>, errors: &mut Errors) {
     let Some(reference) = source.object(key) else {

@@ -190,3 +190,30 @@ fn time_zones_are_those_of_the_database() {
         assert_eq!(errors.is_empty(), known, "{zone}");
     }
 }
+
+#[test]
+fn a_job_without_labels_answers_for_those_of_its_template() {
+    let complaint = "Invalid value: \"Not one\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    let mut template = map(template("Never"));
+    template
+        .object_at("metadata")
+        .object_at("labels")
+        .insert("app", "Not one".into());
+    let new = one(value!({ "template": template }));
+    assert_eq!(
+        printed(job(&new, None, "")),
+        ["metadata.labels", "spec.template.labels"].map(|field| format!("{field}: {complaint}"))
+    );
+}
+
+#[test]
+fn a_selector_that_cannot_be_read_is_not_held_against_labels() {
+    let selector = value!({"matchLabels": {"batch.kubernetes.io/controller-uid": "2"},
+        "matchExpressions": [{"key": "k", "operator": "Like", "values": ["v"]}]});
+    assert_eq!(
+        printed(job(&one(value!({ "selector": selector })), None, "")),
+        [
+            "spec.selector.matchExpressions[0].operator: Invalid value: \"Like\": not a valid selector operator"
+        ]
+    );
+}

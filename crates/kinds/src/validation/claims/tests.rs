@@ -41,3 +41,29 @@ fn a_claim_that_is_not_bound_does_not_change() {
         [expected]
     );
 }
+
+#[test]
+fn the_status_of_a_claim_names_storage_and_how_it_grows() {
+    let cases = [
+        (
+            value!({"allocatedResourceStatuses": {"storage": "NodeResizePending"},
+                "allocatedResources": {"storage": "1Gi", "example.com/x": "1"}}),
+            vec![],
+        ),
+        (
+            value!({"allocatedResourceStatuses": {"storage": "Growing"},
+                "allocatedResources": {"cpu": "1", "storage": "-1"}}),
+            vec![
+                "status.allocatedResourceStatuses: Unsupported value: \"storage\": supported values: \"ControllerResizeInProgress\", \"ControllerResizeInfeasible\", \"NodeResizeInProgress\", \"NodeResizeInfeasible\", \"NodeResizePending\"",
+                "status.allocatedResources: Unsupported value: \"cpu\": supported values: \"storage\"",
+                "status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity",
+            ],
+        ),
+    ];
+    let old = claim("1Gi", "fast");
+    for (status, expected) in cases {
+        let mut new = old.clone();
+        new.insert("status", status);
+        assert_eq!(printed(validate(&new, Some(&old), "status")), expected);
+    }
+}

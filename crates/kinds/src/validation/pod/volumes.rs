@@ -9,6 +9,7 @@ use crate::validation::check::{self, Errors, Report};
 use crate::validation::claims;
 use crate::validation::read::{Read, maps};
 
+const ISCSI_FORMAT: &str = "must be valid format";
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 const FILE_MODE_MAX: i64 = 0o777;
 const DRIVER_BYTES_MAX: usize = 63;
@@ -140,7 +141,7 @@ const SOURCES: &[Source] = &[
         "storageos",
         "storageos",
         |map, path, errors| {
-            check::label(map.text("volumeName"), &path.field("volumeName"), errors);
+            storage_os(map, path, errors);
             secret_name(map, path, errors);
         },
     ),
@@ -272,7 +273,10 @@ fn empty_dir(source: &Map, path: &Path<'_>, errors: &mut Errors) {
 
 /// Checks a path of the node.
 pub(crate) fn host_path(source: &Map, path: &Path<'_>, errors: &mut Errors) {
-    check::require(source, &["path"], path, errors);
+    if source.text("path").is_empty() {
+        errors.required(&path.field("path"), "");
+        return;
+    }
     check::no_backsteps(source.text("path"), &path.field("path"), errors);
     if source.has("type") {
         let kind = source.text("type");
@@ -330,22 +334,34 @@ pub(crate) fn nfs(source: &Map, path: &Path<'_>, errors: &mut Errors) {
 /// Checks an iSCSI disk.
 pub(crate) fn iscsi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
     let detail = "must be valid format starting with iqn, eui, or naa";
-    iscsi_source(source, detail, path, errors);
+    iscsi_source(source, Persistence::Pod, detail, path, errors);
 }
 
 /// Checks the same in a volume of the cluster, which says less.
 pub(crate) fn persistent_iscsi(source: &Map, path: &Path<'_>, errors: &mut Errors) {
-    iscsi_source(source, "must be valid format", path, errors);
+    iscsi_source(source, Persistence::Cluster, ISCSI_FORMAT, path, errors);
 }
 
-fn iscsi_source(source: &Map, strange: &str, path: &Path<'_>, errors: &mut Errors) {
+/// Whose volume a source is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Persistence {
+    Pod,
+    Cluster,
+}
+
+fn iscsi_source(
+    source: &Map,
+    persistence: Persistence,
+    strange: &str,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     check::require(source, &["targetPortal"], path, errors);
     let name = source.text("iqn");
-    let starts = |start: &str| name.starts_with(start);
     if name.is_empty() {
         errors.required(&path.field("iqn"), "");
-    } else if !["iqn", "eui", "naa"].into_iter().any(starts) {
-        errors.invalid(&path.field("iqn"), name, strange);
+    } else {
+        iscsi_name(name, strange, &path.field("iqn"), errors);
     }
     let number = source.int("lun").unwrap_or_default();
     for complaint in names::in_range(number, 0, 255) {
@@ -355,6 +371,59 @@ fn iscsi_source(source: &Map, strange: &str, path: &Path<'_>, errors: &mut Error
     if authenticates && !source.has("secretRef") {
         errors.required(&path.field("secretRef"), "");
     }
+    if persistence == Persistence::Cluster {
+        secret_name(source, path, errors);
+    }
+    if source.has("initiatorName") {
+        let name = source.text("initiatorName");
+        iscsi_name(name, strange, &path.field("initiatorname"), errors);
+    }
+}
+
+/// Checks the name of a target or an initiator; `strange` is said of one of no known sort.
+fn iscsi_name(name: &str, strange: &str, path: &Path<'_>, errors: &mut Errors) {
+    let detail = match name.get(..3) {
+        Some("iqn") if !is_qualified_iscsi_name(name) => ISCSI_FORMAT,
+        Some("eui") if !has_alphanumeric_tail(name, 16) => ISCSI_FORMAT,
+        Some("naa") if !has_alphanumeric_tail(name, 32) => ISCSI_FORMAT,
+        Some("iqn" | "eui" | "naa") => return,
+        _ => strange,
+    };
+    errors.invalid(path, name, detail);
+}
+
+/// Whether the text is such as `iqn.2001-04.com.example:disk`.
+fn is_qualified_iscsi_name(name: &str) -> bool {
+    let Some((authority, unique)) = name.strip_prefix("iqn.").and_then(|it| it.split_once(':'))
+    else {
+        return false;
+    };
+    let shape = "0000-00.";
+    let Some((date, domain)) = authority.split_at_checked(shape.len()) else {
+        return false;
+    };
+    let is_date = date
+        .bytes()
+        .zip(shape.bytes())
+        .all(|(byte, shape)| match shape {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == shape,
+        });
+    let is_domain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let is_unique = |byte: u8| !b",;*&$|\t\n\x0c\r ".contains(&byte);
+    is_date
+        && !domain.is_empty()
+        && domain.bytes().all(is_domain)
+        && !unique.is_empty()
+        && unique.bytes().all(is_unique)
+}
+
+/// Whether so many letters and digits follow the sort and one more character.
+fn has_alphanumeric_tail(name: &str, length: usize) -> bool {
+    let mut tail = name.chars().skip(3);
+    tail.next().is_some_and(|it| it != '\n')
+        && tail.clone().count() == length
+        && tail.all(|it| it.is_ascii_alphanumeric())
 }
 
 /// Checks a volume of Quobyte.
@@ -389,6 +458,15 @@ pub(crate) fn flocker(source: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
     if name.contains('/') {
         errors.invalid(&path.field("datasetName"), name, "must not contain '/'");
+    }
+}
+
+/// Checks what names a volume of StorageOS.
+pub(crate) fn storage_os(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+    check::label(source.text("volumeName"), &path.field("volumeName"), errors);
+    let namespace = source.text("volumeNamespace");
+    if !namespace.is_empty() {
+        check::label(namespace, &path.field("volumeNamespace"), errors);
     }
 }
 

@@ -42,3 +42,46 @@ fn a_class_stays_as_it_was() {
         ["provisioner: Invalid value: \"c.example/d\": field is immutable"]
     );
 }
+
+#[test]
+fn old_sources_of_volumes_are_looked_at_as_closely_as_new_ones() {
+    let cases = [
+        (
+            value!({"iscsi": {"targetPortal": "p", "iqn": "iqn.2001-04.com.example:disk",
+                "initiatorName": "eui.0123456789abcdef"}}),
+            vec![],
+        ),
+        (
+            value!({"iscsi": {"targetPortal": "p", "iqn": "iqn.2001-04.com.example:a,b",
+                "initiatorName": "me", "secretRef": {}}}),
+            vec![
+                "spec.iscsi.iqn: Invalid value: \"iqn.2001-04.com.example:a,b\": must be valid format",
+                "spec.iscsi.secretRef.name: Required value",
+                "spec.iscsi.initiatorname: Invalid value: \"me\": must be valid format",
+            ],
+        ),
+        (
+            value!({"storageos": {"volumeName": "v", "secretRef": {"name": "Any Name"}}}),
+            vec!["spec.storageos.secretRef.namespace: Required value"],
+        ),
+        (
+            value!({"glusterfs": {"endpoints": "e", "path": "p", "endpointsNamespace": ""}}),
+            vec![
+                "spec.glusterfs.endpointsNamespace: Invalid value: \"\": if the endpointnamespace is set, it must be a valid namespace name",
+            ],
+        ),
+        (
+            value!({"hostPath": {"type": "Nothing"}}),
+            vec!["spec.hostPath.path: Required value"],
+        ),
+    ];
+    for (source, expected) in cases {
+        let mut spec = map(value!({"accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"}, "persistentVolumeReclaimPolicy": "Retain"}));
+        for (key, value) in map(source) {
+            spec.insert(key, value);
+        }
+        let new = map(value!({"metadata": {"name": "v"}, "spec": spec}));
+        assert_eq!(printed(volume(&new, None, "")), expected);
+    }
+}
