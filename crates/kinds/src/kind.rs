@@ -13,6 +13,7 @@ use schema::{TypeId, Types};
 use crate::custom::Custom;
 use crate::generation::Generation;
 use crate::json_path::JsonPath;
+use crate::validation;
 
 /// A kind in one version, as one collection serves it.
 #[derive(Clone)]
@@ -107,6 +108,9 @@ pub struct Rules {
     pub settle: fn(&mut Map),
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,
+    /// Where the object asks for access that only namespaces of administrators give, and `old`
+    /// did not.
+    pub asks_for_admin: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Option<String>,
     /// Advice about an object that is valid.
     pub warnings: fn(new: &Map, old: Option<&Map>) -> Vec<String>,
     /// What every answer about the kind warns of, if upstream has deprecated it.
@@ -172,6 +176,7 @@ impl Default for Rules {
             stamp: |_, _, _, _| {},
             settle: |_| {},
             validate: |_, _, _| Vec::new(),
+            asks_for_admin: |_, _, _| None,
             warnings: |_, _| Vec::new(),
             deprecation: None,
             generation: Generation::None,
@@ -378,7 +383,11 @@ impl Kind {
         match &self.custom {
             Some(custom) => custom.validate(self, errors, new, old, subresource),
             None => {
-                errors.extend((self.rules.validate)(new, old, subresource));
+                let own = (self.rules.validate)(new, old, subresource);
+                if old.is_none() && !own.is_empty() && validation::meta::is_checked_last(self) {
+                    return (own, Vec::new());
+                }
+                errors.extend(own);
                 (errors, Vec::new())
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Plugins run in the order in which [`Chain`] calls them; `plugins.rs` lists all of them.
 
+mod admin_access;
 mod always_pull_images;
 pub(crate) mod amounts;
 mod anti_affinity;

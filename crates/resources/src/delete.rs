@@ -222,6 +222,7 @@ impl Resources {
             version_match,
             ..list.clone()
         };
+        request.warnings.add(delete_warning(request, options));
         let listed = self.list(request.kind, request.namespace, &list).await?;
         let mut records = listed.records.iter();
         let mut under_way = FuturesOrdered::new();

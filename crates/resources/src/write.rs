@@ -213,7 +213,10 @@ impl Resources {
         mut draft: Draft,
     ) -> Result<WrittenObject, Error> {
         let lease = self.allocate_new(request, &mut draft.object).await?;
-        self.shape_new(request.kind, &mut draft)?;
+        let errors = self
+            .check_admin_access(request, &draft.object, None)
+            .await?;
+        self.shape_new(request.kind, &mut draft, errors)?;
         name_requester(request, &mut draft.object);
         request
             .warnings
@@ -236,7 +239,12 @@ impl Resources {
     }
 
     /// Gives a new object its identity, lets its kind shape it, and validates it.
-    fn shape_new(&self, kind: &Arc<Kind>, draft: &mut Draft) -> Result<(), Error> {
+    fn shape_new(
+        &self,
+        kind: &Arc<Kind>,
+        draft: &mut Draft,
+        mut errors: Vec<FieldError>,
+    ) -> Result<(), Error> {
         let object = &mut draft.object;
         meta::fill_system_fields(object, ids::uuid(), self.now_text());
         kind.prepare_create(object);
@@ -247,7 +255,7 @@ impl Resources {
         *object = kind.print(std::mem::take(object));
         draft.show_odd_owners();
         let object = &draft.object;
-        let errors = validation::meta::validate_create(kind, object);
+        errors.extend(validation::meta::validate_create(kind, object));
         let (errors, _) = kind.validate_after(errors, object, None, "");
         refuse_invalid(&self.stored_kind(kind), object, errors)
     }
@@ -472,7 +480,10 @@ impl Resources {
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
         }
-        let forgiven = self.shape_changed(request, live, &mut draft)?;
+        let errors = self
+            .check_admin_access(request, &draft.object, Some(old))
+            .await?;
+        let forgiven = self.shape_changed(request, live, &mut draft, errors)?;
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));
             request.warnings.add(advice);
@@ -557,6 +568,7 @@ impl Resources {
         request: &Request<'_>,
         live: &Live,
         draft: &mut Draft,
+        mut errors: Vec<FieldError>,
     ) -> Result<Vec<String>, Error> {
         let (kind, old) = (request.kind, live.map());
         let object = &mut draft.object;
@@ -567,7 +579,7 @@ impl Resources {
         count_generation(kind, request.subresource, object, old);
         draft.show_odd_owners();
         let object = &draft.object;
-        let errors = validation::meta::validate_update(kind, object, old);
+        errors.extend(validation::meta::validate_update(kind, object, old));
         let (errors, forgiven) =
             kind.validate_after(errors, object, Some(old), request.subresource);
         refuse_invalid(&self.stored_kind(kind), object, errors)?;

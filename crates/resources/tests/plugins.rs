@@ -711,3 +711,23 @@ async fn a_node_writes_about_itself_alone() {
          itself"
     );
 }
+
+#[tokio::test]
+async fn devices_that_others_hold_are_for_namespaces_of_administrators() {
+    let resources = server().await;
+    let claim = |name: &str| {
+        value!({"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r",
+            "exactly": {"deviceClassName": "c", "adminAccess": true}}]}}})
+    };
+    let ask = || Ask::new(&resources, "resource.k8s.io", "resourceclaims");
+    assert_eq!(
+        refusal(ask().create(claim("one")).await),
+        "ResourceClaim.resource.k8s.io \"one\" is invalid: spec.devices.requests[0].adminAccess: \
+         Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: \
+         true` label on the containing namespace"
+    );
+    let label = value!({"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}});
+    let namespace = Ask::new(&resources, "", "namespaces").within("");
+    namespace.named("default").merge(label).await.unwrap();
+    ask().create(claim("one")).await.unwrap();
+}

@@ -6,8 +6,11 @@ use object::{Map, Value};
 
 use super::strategy::{keep_status_or_rest, no_status, select_text, status_or_rest};
 use crate::defaults::cluster;
-use crate::defaults::fill::{at, each, is_unset, items, list, object, text, within};
+use crate::defaults::fill::{at, each, is_true, is_unset, items, list, object, text, within};
 use crate::{Generation, Rules};
+
+/// The field that asks for a device although others hold it.
+const ADMIN: &str = "adminAccess";
 
 pub(super) fn rules(kind: &str) -> Rules {
     let base = Rules {
@@ -23,11 +26,20 @@ pub(super) fn rules(kind: &str) -> Rules {
             defaults: cluster::resource_claim,
             prepare_create: no_status,
             prepare_update: claim_update,
+            asks_for_admin: |new, old, subresource| match (old, subresource) {
+                (None, _) => admin_request(new, &["spec", "devices"]),
+                (Some(old), "status") => admin_result(new).filter(|_| admin_result(old).is_none()),
+                _ => None,
+            },
             reset_fields: status_or_rest,
             ..base
         },
         "ResourceClaimTemplate" => Rules {
             defaults: cluster::resource_claim_template,
+            asks_for_admin: |new, old, _| match old {
+                None => admin_request(new, &["spec", "spec", "devices"]),
+                Some(_) => None,
+            },
             ..base
         },
         "ResourceSlice" => Rules {
@@ -47,6 +59,24 @@ pub(super) fn rules(kind: &str) -> Rules {
         },
         _ => base,
     }
+}
+
+/// Where a claim first asks for devices that others hold.
+fn admin_request(new: &Map, devices: &[&str]) -> Option<String> {
+    let devices = at(new, devices)?.as_object()?;
+    let wants = |request: &Map| object(request, "exactly").is_some_and(|it| is_true(it, ADMIN));
+    let index = items(devices, "requests").position(wants)?;
+    // Upstream names a template's field as a claim's.
+    Some(format!("spec.devices.requests[{index}].{ADMIN}"))
+}
+
+/// Where a claim was first given such a device.
+fn admin_result(claim: &Map) -> Option<String> {
+    let devices = at(claim, &["status", "allocation", "devices"])?.as_object()?;
+    let index = items(devices, "results").position(|result| is_true(result, ADMIN))?;
+    Some(format!(
+        "status.allocation.devices.results[{index}].{ADMIN}"
+    ))
 }
 
 fn claim_update(new: &mut Map, old: &Map, subresource: &str) {

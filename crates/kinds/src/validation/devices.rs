@@ -2,6 +2,8 @@
 //!
 //! Contract: `resource/validation` of kube-apiserver.
 
+mod binding;
+mod capacity;
 mod claim;
 mod selector;
 mod slices;
@@ -103,10 +105,9 @@ fn claim_spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     let devices = spec.object_or_empty("devices");
     let path = path.field("devices");
     let requests = devices.list("requests");
-    let limit = REQUESTS_MAX;
     named_set(
         requests,
-        limit,
+        ("name", REQUESTS_MAX),
         &path.field("requests"),
         errors,
         |one, path, errors| {
@@ -150,25 +151,41 @@ fn identifier(text: &str, path: &Path<'_>, errors: &mut Errors) {
     errors.each(path, text, names::c_identifier(text));
 }
 
-/// Checks a list whose items have names of their own.
+/// Checks a list whose items have names of their own, in the field `name`.
 fn named_set(
     list: &[Value],
+    (name, limit): (&str, usize),
+    path: &Path<'_>,
+    errors: &mut Errors,
+    item: impl Fn(&Map, &Path<'_>, &mut Errors),
+) {
+    for (index, one) in within_limit(list, limit, path, errors) {
+        item(one, &path.index(index), errors);
+    }
+    if list.len() > limit {
+        return;
+    }
+    for (index, one) in maps(list) {
+        let key = one.text(name);
+        if maps(&list[..index]).any(|(_, other)| other.text(name) == key) {
+            errors.duplicate(&path.index(index), key);
+        }
+    }
+}
+
+/// The items of a list; none, and a mistake, if there are more than are worth looking at.
+fn within_limit<'a>(
+    list: &'a [Value],
     limit: usize,
     path: &Path<'_>,
     errors: &mut Errors,
-    item: fn(&Map, &Path<'_>, &mut Errors),
-) {
+) -> impl Iterator<Item = (usize, &'a Map)> + use<'a> {
+    let mut shown = list;
     if list.len() > limit {
         errors.push(FieldError::too_many(path, list.len(), limit));
+        shown = &[];
     }
-    for (index, one) in maps(list) {
-        let path = path.index(index);
-        item(one, &path, errors);
-        let name = one.text("name");
-        if maps(&list[..index]).any(|(_, other)| other.text("name") == name) {
-            errors.duplicate(&path, name);
-        }
-    }
+    maps(shown)
 }
 
 fn request(request: &Map, path: &Path<'_>, errors: &mut Errors) {
@@ -188,7 +205,7 @@ fn request(request: &Map, path: &Path<'_>, errors: &mut Errors) {
             let path = path.field("firstAvailable");
             named_set(
                 alternatives,
-                FIRST_AVAILABLE_MAX,
+                ("name", FIRST_AVAILABLE_MAX),
                 &path,
                 errors,
                 |one, path, errors| {
@@ -225,10 +242,7 @@ fn wanted(request: &Map, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn selectors(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
-    if list.len() > SELECTORS_MAX {
-        errors.push(FieldError::too_many(path, list.len(), SELECTORS_MAX));
-    }
-    for (index, selector) in maps(list).take(SELECTORS_MAX) {
+    for (index, selector) in within_limit(list, SELECTORS_MAX, path, errors) {
         let path = path.index(index);
         let path = path.field("cel");
         match selector.object("cel") {
@@ -239,10 +253,7 @@ fn selectors(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn configurations(list: &[Value], path: &Path<'_>, errors: &mut Errors) {
-    if list.len() > CONFIGURATIONS_MAX {
-        errors.push(FieldError::too_many(path, list.len(), CONFIGURATIONS_MAX));
-    }
-    for (index, config) in maps(list) {
+    for (index, config) in within_limit(list, CONFIGURATIONS_MAX, path, errors) {
         configuration(config, &path.index(index), errors);
     }
 }

@@ -28,6 +28,19 @@ const CHECKED_ONCE: [&str; 8] = [
     "VolumeAttachment",
 ];
 
+/// Kinds that look at the name of a new object and not at what it was made from.
+const NAME_ALONE: [&str; 2] = ["DeviceClass", "ReplicationController"];
+
+/// Whether mistakes in the metadata of a new object are told only if there are no others: the code
+/// of the kind does not look there, so they are found later.
+pub(crate) fn is_checked_last(kind: &Kind) -> bool {
+    is_core_event(kind) || kind.kind == "PodDisruptionBudget"
+}
+
+fn is_core_event(kind: &Kind) -> bool {
+    kind.group.is_empty() && kind.kind == "Event"
+}
+
 /// Checks the metadata of a new object, whose name has been generated if it had to be.
 ///
 /// What is never stored, such as a review, has no name, and its own code looks at its metadata.
@@ -44,6 +57,9 @@ pub fn validate_create(kind: &Kind, object: &Map) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let metadata = object.object_or_empty("metadata");
     name(metadata, rule, &mut errors);
+    if NAME_ALONE.contains(&kind.kind.as_str()) {
+        errors.retain(|error| error.field != "metadata.generateName");
+    }
     common(kind.namespaced, metadata, &mut errors);
     if asks_for_domains(kind) {
         finalizers_qualified(metadata, &mut errors);
@@ -62,8 +78,7 @@ fn asks_for_domains(kind: &Kind) -> bool {
             | "node.k8s.io"
             | "policy"
     );
-    let is_core_event = kind.group.is_empty() && kind.kind == "Event";
-    !kind.is_custom() && !lenient && !is_core_event
+    !kind.is_custom() && !lenient && !is_core_event(kind)
 }
 
 /// Checks the metadata of a changed object against the stored one.
@@ -77,8 +92,9 @@ pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
     name(metadata, names::name_is_path_segment, &mut errors);
     common(kind.namespaced, metadata, &mut errors);
     change(metadata, stored, &mut errors);
-    let once =
-        CHECKED_ONCE.contains(&kind.kind.as_str()) || kind.group == "admissionregistration.k8s.io";
+    let once = CHECKED_ONCE.contains(&kind.kind.as_str())
+        || kind.group == "admissionregistration.k8s.io"
+        || is_core_event(kind);
     if kind.is_custom() || !once {
         change(metadata, stored, &mut errors);
     }

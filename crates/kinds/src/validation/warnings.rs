@@ -63,6 +63,7 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
         ("admissionregistration.k8s.io", _) => others::static_name,
         ("networking.k8s.io", "NetworkPolicy") => others::network_policy,
         ("node.k8s.io", "RuntimeClass") => others::runtime_class,
+        ("resource.k8s.io", "ResourceSlice") => others::resource_slice,
         ("storage.k8s.io", "CSIDriver") => others::csi_driver,
         ("storage.k8s.io", "CSIStorageCapacity") => others::storage_capacity,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::definition_warnings,

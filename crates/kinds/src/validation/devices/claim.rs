@@ -5,7 +5,7 @@ use object::{Map, Value, names};
 
 use super::super::check::{self, Errors, Report};
 use super::super::read::{Read, maps, texts};
-use super::{REQUESTS_MAX, configuration, qualified_name};
+use super::{REQUESTS_MAX, configuration, qualified_name, within_limit};
 
 /// What a taint of a device does.
 pub(super) const TAINT_EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
@@ -20,7 +20,7 @@ const ONE_ATTRIBUTE: &str = "exactly one of \"matchAttribute\" or \"distinctAttr
 pub(super) fn check(devices: &Map, path: &Path<'_>, errors: &mut Errors) {
     let requests = devices.list("requests");
     let at = path.field("constraints");
-    for (index, constraint) in within_limit(devices.list("constraints"), &at, errors) {
+    for (index, constraint) in within_limit(devices.list("constraints"), PARTS_MAX, &at, errors) {
         let path = at.index(index);
         let names = constraint.list("requests");
         references(names, requests, &path.field("requests"), errors);
@@ -35,25 +35,12 @@ pub(super) fn check(devices: &Map, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     let at = path.field("config");
-    for (index, config) in within_limit(devices.list("config"), &at, errors) {
+    for (index, config) in within_limit(devices.list("config"), PARTS_MAX, &at, errors) {
         let path = at.index(index);
         let names = config.list("requests");
         references(names, requests, &path.field("requests"), errors);
         configuration(config, &path, errors);
     }
-}
-
-fn within_limit<'a>(
-    list: &'a [Value],
-    path: &Path<'_>,
-    errors: &mut Errors,
-) -> impl Iterator<Item = (usize, &'a Map)> + use<'a> {
-    let mut shown = list;
-    if list.len() > PARTS_MAX {
-        errors.push(FieldError::too_many(path, list.len(), PARTS_MAX));
-        shown = &[];
-    }
-    maps(shown)
 }
 
 /// Checks that names refer to requests, or to one of the alternatives of a request.
@@ -83,7 +70,7 @@ pub(super) fn reference(name: &str, requests: &[Value], path: &Path<'_>, errors:
         return errors.invalid(path, name, UNKNOWN_REQUEST);
     }
     for part in &parts {
-        check::label(part, path, errors);
+        super::name(part, path, errors);
     }
     let found = maps(requests).find(|(_, it)| it.text("name") == parts[0]);
     let is_known = found.is_some_and(|(_, request)| match parts.get(1) {

@@ -3,8 +3,9 @@
 use object::field::{FieldError, Path};
 use object::{Map, Value, names};
 
+use super::capacity::{self, Sharing};
 use super::claim::TAINT_EFFECTS;
-use super::{name, named_set, qualified_name};
+use super::{binding, name, named_set, qualified_name, within_limit};
 use crate::validation::check::{self, Errors, Report};
 use crate::validation::read::{Read, maps};
 use crate::validation::{internal, pod, print};
@@ -12,7 +13,10 @@ use crate::validation::{internal, pod, print};
 const DEVICES_MAX: usize = 128;
 const ADVANCED_DEVICES_MAX: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
+const CONSUMED_SETS_MAX: usize = 2;
+const COUNTERS_MAX: usize = 32;
 const PROPERTIES_MAX: usize = 32;
+const ATTRIBUTE_VALUES_MAX: usize = 48;
 const TAINTS_MAX: usize = 16;
 const ATTRIBUTE_BYTES_MAX: usize = 64;
 const POOL_BYTES_MAX: usize = 253;
@@ -43,29 +47,12 @@ pub(crate) fn slice(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
         let detail = "only one of `sharedCounters` or `devices` is allowed";
         errors.invalid(&path, "", detail);
     }
-    let devices = path.field("devices");
-    let advanced = maps(spec.list("devices"))
-        .any(|(_, it)| !it.list("taints").is_empty() || !it.list("consumesCounters").is_empty());
-    named_set(
-        spec.list("devices"),
-        if advanced {
-            ADVANCED_DEVICES_MAX
-        } else {
-            DEVICES_MAX
-        },
-        &devices,
-        &mut errors,
-        |one, path, errors| {
-            name(one.text("name"), &path.field("name"), errors);
-            device(one, path, errors);
-        },
-    );
-    placement(spec, &devices, &mut errors);
+    devices(spec, old, &path.field("devices"), &mut errors);
     let counters = path.field("sharedCounters");
     let sets = spec.list("sharedCounters");
     named_set(
         sets,
-        COUNTER_SETS_MAX,
+        ("name", COUNTER_SETS_MAX),
         &counters,
         &mut errors,
         |one, path, errors| {
@@ -76,15 +63,40 @@ pub(crate) fn slice(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     errors
 }
 
-fn device(device: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn devices(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
+    let list = spec.list("devices");
+    let advanced = maps(list)
+        .any(|(_, it)| !it.list("taints").is_empty() || !it.list("consumesCounters").is_empty());
+    let limit = if advanced {
+        ADVANCED_DEVICES_MAX
+    } else {
+        DEVICES_MAX
+    };
+    let stored = old.map_or(&[][..], |old| old.object_or_empty("spec").list("devices"));
+    named_set(list, ("name", limit), path, errors, |one, path, errors| {
+        let known = maps(stored).find(|(_, it)| it.text("name") == one.text("name"));
+        device(one, known.map(|(_, it)| it), path, errors);
+        placement(one, spec.flag("perDeviceNodeSelection"), path, errors);
+        binding::check(one, path, errors);
+    });
+}
+
+fn device(device: &Map, known: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
+    name(device.text("name"), &path.field("name"), errors);
     let attributes = device.object_or_empty("attributes");
     let capacity = device.object_or_empty("capacity");
-    let count = attributes.len() + capacity.len();
-    if count > PROPERTIES_MAX {
-        let detail = format!(
-            "the total number of attributes and capacities must not exceed {PROPERTIES_MAX}"
-        );
-        errors.invalid(path, count as i64, detail);
+    for (count, limit, what) in [
+        (
+            attributes.len() + capacity.len(),
+            PROPERTIES_MAX,
+            "attributes and capacities",
+        ),
+        (attributes.len(), ATTRIBUTE_VALUES_MAX, "attribute values"),
+    ] {
+        if count > limit {
+            let detail = format!("the total number of {what} must not exceed {limit}");
+            errors.invalid(path, count as i64, detail);
+        }
     }
     let at = path.field("attributes");
     for (key, value) in attributes.iter() {
@@ -92,28 +104,32 @@ fn device(device: &Map, path: &Path<'_>, errors: &mut Errors) {
         attribute(value, &at.key(key), errors);
     }
     let at = path.field("capacity");
-    for (key, _) in capacity.iter() {
+    let sharing = if device.flag("allowMultipleAllocations") {
+        Sharing::Allowed
+    } else {
+        Sharing::Refused
+    };
+    for (key, value) in capacity.iter() {
         qualified_name(key, &at, errors);
+        capacity::check(value, sharing, &at.key(key), errors);
     }
-    let at = path.field("taints");
     let taints = device.list("taints");
-    if taints.len() > TAINTS_MAX {
-        errors.push(FieldError::too_many(&at, taints.len(), TAINTS_MAX));
-    }
-    for (index, taint) in maps(taints) {
-        tainted(taint, &at.index(index), errors);
-    }
-    let at = path.field("consumesCounters");
-    let consumed = device.list("consumesCounters");
-    for (index, one) in maps(consumed) {
-        let path = at.index(index);
-        let set = one.text("counterSet");
-        check::label(set, &path.field("counterSet"), errors);
-        counters_of(one, &path, errors);
-        if maps(&consumed[..index]).any(|(_, other)| other.text("counterSet") == set) {
-            errors.duplicate(&path, set);
+    if known.is_none_or(|known| known.list("taints") != taints) {
+        let at = path.field("taints");
+        for (index, taint) in within_limit(taints, TAINTS_MAX, &at, errors) {
+            tainted(taint, &at.index(index), errors);
         }
     }
+    named_set(
+        device.list("consumesCounters"),
+        ("counterSet", CONSUMED_SETS_MAX),
+        &path.field("consumesCounters"),
+        errors,
+        |one, path, errors| {
+            check::label(one.text("counterSet"), &path.field("counterSet"), errors);
+            counters_of(one, path, errors);
+        },
+    );
 }
 
 fn attribute(value: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -190,33 +206,55 @@ fn counters_of(holder: &Map, path: &Path<'_>, errors: &mut Errors) {
     if counters.is_empty() {
         errors.required(&path, "");
     }
+    if counters.len() > COUNTERS_MAX {
+        errors.push(FieldError::too_many(&path, counters.len(), COUNTERS_MAX));
+        return;
+    }
     for key in counters.keys() {
         errors.each(&path, key, names::dns1123_label(key));
     }
 }
 
-/// Where each device is, if every one says it for itself.
-fn placement(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
-    let each_its_own = spec.flag("perDeviceNodeSelection");
-    for (index, device) in maps(spec.list("devices")) {
-        let path = path.index(index);
-        let set: Vec<String> = ["nodeName", "nodeSelector", "allNodes"]
-            .into_iter()
-            .filter(|key| device.has(key))
-            .map(|key| format!("`{key}`"))
-            .collect();
-        let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
-                      `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-        match (each_its_own, set.len()) {
-            (true, 0) => errors.required(&path, detail),
-            (true, 1) | (false, 0) => {}
-            (true, _) => errors.invalid(&path, format!("{{{}}}", set.join(", ")), detail),
-            (false, _) => {
-                let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
-                              `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-                errors.invalid_value(&path, &Value::Null, detail);
-            }
+/// Checks where a device is, if every one says it for itself.
+fn placement(device: &Map, each_its_own: bool, path: &Path<'_>, errors: &mut Errors) {
+    if !each_its_own {
+        let places = ["nodeName", "nodeSelector", "allNodes"];
+        if places.into_iter().any(|key| device.has(key)) {
+            let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
+                          `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+            errors.invalid_value(path, &Value::Null, detail);
         }
+        return;
+    }
+    let mut set: Vec<&str> = Vec::new();
+    if device.has("nodeName") {
+        let name = device.text("nodeName");
+        let at = path.field("nodeName");
+        if name.is_empty() {
+            errors.invalid(&at, name, "must not be empty");
+        } else {
+            set.push("`nodeName`");
+            errors.each(&at, name, names::dns1123_subdomain(name));
+        }
+    }
+    if let Some(selector) = device.object("nodeSelector") {
+        set.push("`nodeSelector`");
+        pod::node_selector(selector, &path.field("nodeSelector"), errors);
+    }
+    match device.choice("allNodes") {
+        Some(true) => set.push("`allNodes`"),
+        Some(false) => {
+            let detail = "must be either unset or set to true";
+            errors.invalid(&path.field("allNodes"), false, detail);
+        }
+        None => {}
+    }
+    let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+                  `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+    match set.len() {
+        0 => errors.required(path, detail),
+        1 => {}
+        _ => errors.invalid(path, format!("{{{}}}", set.join(", ")), detail),
     }
 }
 

@@ -135,8 +135,113 @@ fn only_what_was_allocated_has_a_status() {
     assert_eq!(
         printed(claim(&new, Some(&old), "status")),
         [
-            "status.devices[0]: Invalid value: \"d/p/x\": must be an allocated device in the claim",
+            "status.devices[0]: Invalid value: {\"Driver\":\"d\",\"Pool\":\"p\",\"Device\":\"x\",\"ShareID\":\"\"}: must be an allocated device in the claim",
             "status.reservedFor: Forbidden: may not be specified when `allocated` is not set",
         ]
+    );
+}
+
+fn slice_of(device: Value) -> Map {
+    map(
+        value!({"spec": {"driver": "d.x", "perDeviceNodeSelection": true,
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "devices": [(device)]}}),
+    )
+}
+
+#[test]
+fn a_device_says_where_it_is_and_how_it_is_shared() {
+    let range = |default: &str, step: &str| {
+        value!({"name": "a", "allNodes": true, "allowMultipleAllocations": true,
+            "capacity": {"m": {"value": "10Gi", "requestPolicy": {"default": default,
+                "validRange": {"min": "1Gi", "max": "5Gi", "step": step}}}}})
+    };
+    let policy = "spec.devices[0].capacity[m].requestPolicy";
+    let cases = [
+        (range("1Gi", "1Gi"), vec![]),
+        (
+            range("6Gi", "2Gi"),
+            vec![
+                format!("{policy}.validRange.max: Invalid value: \"6Gi\": default is more than max: 5Gi"),
+                format!("{policy}.validRange.step: Invalid value: \"6Gi\": value is not a multiple of a given step (2Gi) from (1Gi)"),
+            ],
+        ),
+        (range("1Gi", "0"), vec![]),
+        (
+            value!({"name": "a", "allNodes": true, "allowMultipleAllocations": true,
+                "capacity": {"m": {"value": "2", "requestPolicy": {"default": "4",
+                    "validValues": ["1", "3", "1"]}}}}),
+            vec![
+                format!("{policy}.validValues[2]: Invalid value: \"1\": values must be sorted in ascending order"),
+                format!("{policy}.validValues[1]: Invalid value: \"3\": option is larger than capacity value: 2"),
+                format!("{policy}.validValues[2]: Duplicate value: \"1\""),
+                format!("{policy}.validValues: Invalid value: \"4\": default value is not valid according to the requestPolicy"),
+            ],
+        ),
+        (
+            value!({"name": "a", "nodeName": "", "allNodes": false,
+                "capacity": {"m": {"value": "1", "requestPolicy": {"default": "1"}}},
+                "bindingConditions": ["x", "x"]}),
+            vec![
+                format!("{policy}: Forbidden: allowMultipleAllocations must be true"),
+                "spec.devices[0].nodeName: Invalid value: \"\": must not be empty".to_owned(),
+                "spec.devices[0].allNodes: Invalid value: false: must be either unset or set to true".to_owned(),
+                "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec".to_owned(),
+                "spec.devices[0].bindingConditions[1]: Duplicate value: \"x\"".to_owned(),
+                "spec.devices[0].bindingFailureConditions: Invalid value: null: bindingFailureConditions are required to use bindingConditions".to_owned(),
+            ],
+        ),
+    ];
+    for (device, expected) in cases {
+        assert_eq!(printed(slice(&slice_of(device), None, "")), expected);
+    }
+}
+
+#[test]
+fn shares_of_a_device_are_told_apart_by_their_id() {
+    let with = |id: &str| {
+        map(
+            value!({"spec": {"devices": {"requests": [{"name": "r"}]}}, "status": {
+            "allocation": {"devices": {"results": [{"request": "r", "driver": "d.x", "pool": "p",
+                "device": "d", "shareID": id}]}}}}),
+        )
+    };
+    let cases = [
+        ("0a0b0c0d-0000-0000-0000-000000000000", vec![]),
+        (
+            "short",
+            vec!["error validating uid: invalid UUID length: 5"],
+        ),
+        (
+            "0a0b0c0d-0000-0000-0000-00000000000x",
+            vec!["error validating uid: invalid UUID format"],
+        ),
+        (
+            "0A0b0c0d-0000-0000-0000-000000000000",
+            vec![
+                "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters",
+            ],
+        ),
+    ];
+    for (id, details) in cases {
+        let expected: Vec<String> = details
+            .into_iter()
+            .map(|detail| {
+                let field = "status.allocation.devices.results[0].shareID";
+                format!("{field}: Invalid value: \"{id}\": {detail}")
+            })
+            .collect();
+        assert_eq!(
+            printed(claim(&with(id), Some(&Map::new()), "status")),
+            expected
+        );
+    }
+}
+
+#[test]
+fn too_many_requests_are_not_looked_at() {
+    let requests = Value::Array(vec![value!({"name": "r"}); REQUESTS_MAX + 1]);
+    assert_eq!(
+        printed(claim(&claim_of(value!({ "requests": requests })), None, "")),
+        ["spec.devices.requests: Too many: 33: must have at most 32 items"]
     );
 }

@@ -131,3 +131,38 @@ fn a_change_lists_most_mistakes_twice() {
         assert_eq!(printed(errors), [expected, expected]);
     }
 }
+
+#[test]
+fn kinds_that_do_not_look_at_metadata_tell_their_own_mistakes_alone() {
+    let kind = Catalogue::builtin()
+        .resource("policy", "v1", "poddisruptionbudgets")
+        .expect("it is built in");
+    let budget = |minimum: i64| {
+        let spec = value!({"minAvailable": minimum, "selector": {"matchLabels": {"a": "b"}}});
+        let mut object = metadata(value!({"namespace": "here"}));
+        object.insert("spec", spec);
+        object
+    };
+    let required = "metadata.name: Required value: name or generateName is required";
+    let negative = "spec.minAvailable: Invalid value: -1: must be greater than or equal to 0";
+    for (minimum, expected) in [(1, required), (-1, negative)] {
+        let new = budget(minimum);
+        let errors = validate_create(kind, &new);
+        let (errors, _) = kind.validate_after(errors, &new, None, "");
+        assert_eq!(printed(errors), [expected]);
+    }
+}
+
+#[test]
+fn some_kinds_look_at_the_name_and_not_at_what_it_was_made_from() {
+    let new = metadata(value!({"generateName": "A", "name": "Ab", "namespace": "here"}));
+    let fields = |resource: &str| {
+        let errors = validate_create(kind(resource), &new);
+        errors.into_iter().map(|it| it.field).collect::<Vec<_>>()
+    };
+    assert_eq!(fields("replicationcontrollers"), ["metadata.name"]);
+    assert_eq!(
+        fields("configmaps"),
+        ["metadata.generateName", "metadata.name"]
+    );
+}

@@ -73,6 +73,18 @@ pub(super) fn secret(new: &Map, _: Option<&Map>) -> Vec<String> {
         .collect()
 }
 
+/// Names of drivers are compared as they are, so one spelling is better than two.
+pub(super) fn resource_slice(new: &Map, _: Option<&Map>) -> Vec<String> {
+    let driver = new.object_or_empty("spec").text("driver");
+    if driver.to_lowercase() == driver {
+        return Vec::new();
+    }
+    let driver = quote(driver);
+    vec![format!(
+        "spec.driver: driver names should be lowercase; {driver} contains uppercase characters"
+    )]
+}
+
 /// Tokens for drivers belong into secrets.
 pub(super) fn csi_driver(new: &Map, old: Option<&Map>) -> Vec<String> {
     let spec = new.object_or_empty("spec");
