@@ -258,8 +258,12 @@ pub(crate) fn ip_address(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldErro
         meta::again(new, false, &mut errors);
     }
     let metadata = root.field("metadata");
-    let name = new.object_or_empty("metadata").text("name");
-    errors.each(&metadata.field("name"), name, addresses::ip(name));
+    for key in ["generateName", "name"] {
+        let name = new.object_or_empty("metadata").text(key);
+        if !name.is_empty() {
+            errors.each(&metadata.field(key), name, addresses::ip(name));
+        }
+    }
     let spec = root.field("spec");
     let path = spec.field("parentRef");
     let parent = new.object_or_empty("spec");

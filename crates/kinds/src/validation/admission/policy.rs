@@ -7,10 +7,15 @@ use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES};
 use super::{match_conditions, operation_rule, refuse};
 use crate::expressions::{Compiler, Gives, Names};
 use crate::validation::check::{self, Errors, Report};
+use crate::validation::print::{self, Field, Shape};
 use crate::validation::read::{Read, maps, texts};
 use crate::validation::{conditions, meta};
 
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
+const AUDIT_ANNOTATION: Shape = Shape(&[
+    Field::plain("key", "Key", "\"\""),
+    Field::plain("valueExpression", "ValueExpression", "\"\""),
+]);
 const AUDIT_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
 const ONE_ITEM: &str = "validations or auditAnnotations must contain at least one item";
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
@@ -42,7 +47,7 @@ pub(crate) fn validating_policy(
     } else {
         Compiler::with_variables()
     };
-    common(spec, old, &mut compiler, &path, &mut errors);
+    common((spec, old), &mut compiler, |_, _, _| {}, &path, &mut errors);
     let compiler = Expressions::new(spec, &compiler);
     let validations = spec.list("validations");
     let annotations = spec.list("auditAnnotations");
@@ -112,9 +117,9 @@ fn names_of(spec: &Map) -> Names {
 
 /// Checks what both sorts of policies share.
 fn common(
-    spec: &Map,
-    old: Option<&Map>,
+    (spec, old): (&Map, Option<&Map>),
     compiler: &mut Compiler,
+    operations: fn(&Map, &Path<'_>, &mut Errors),
     path: &Path<'_>,
     errors: &mut Errors,
 ) {
@@ -130,6 +135,7 @@ fn common(
             if constraints.list("resourceRules").is_empty() {
                 errors.required(&at.field("resourceRules"), "");
             }
+            operations(constraints, &at, errors);
         }
     }
     let unchanged = old.is_some_and(|old| {
@@ -278,13 +284,19 @@ fn audit_annotations(
     let list = spec.list("auditAnnotations");
     if list.len() > AUDIT_ANNOTATIONS_MAX {
         let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
-        errors.invalid_value(path, spec.value("auditAnnotations"), detail);
+        let all = spec.value("auditAnnotations");
+        errors.push(print::invalid(path, all, &AUDIT_ANNOTATION, detail));
     }
     for (index, annotation) in maps(list) {
         let path = path.index(index);
         let key = annotation.text("key");
-        let full = format!("{name}/{key}");
-        errors.each(&path.field("key"), &full, names::qualified_name(&full));
+        if name.is_empty() {
+            let detail = "requires metadata.name be non-empty";
+            errors.invalid(&path.field("key"), key, detail);
+        } else {
+            let full = format!("{name}/{key}");
+            errors.each(&path.field("key"), &full, names::qualified_name(&full));
+        }
         let text = annotation.text("valueExpression");
         let expression = text.trim();
         let at = path.field("valueExpression");
@@ -312,10 +324,14 @@ pub(crate) fn mutating_policy(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fiel
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
     let mut compiler = Compiler::with_variables();
-    common(spec, old, &mut compiler, &path, &mut errors);
+    common(
+        (spec, old),
+        &mut compiler,
+        mutating_operations,
+        &path,
+        &mut errors,
+    );
     let compiler = Expressions::new(spec, &compiler);
-    let constraints = spec.object_or_empty("matchConstraints");
-    mutating_operations(constraints, &path.field("matchConstraints"), &mut errors);
     let mutations = spec.list("mutations");
     let at = path.field("mutations");
     if mutations.is_empty() {

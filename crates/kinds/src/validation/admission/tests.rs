@@ -98,3 +98,31 @@ fn policies_say_what_they_match_and_refuse() {
         ]
     );
 }
+
+#[test]
+fn mistakes_of_a_policy_stand_in_upstreams_order() {
+    let rule = value!({"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"],
+        "resources": ["pods"], "scope": "*"});
+    let constraints = value!({"resourceRules": [(rule)], "matchPolicy": "Exact",
+        "namespaceSelector": {}, "objectSelector": {}});
+    let mutating = map(
+        value!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail",
+        "matchConstraints": (constraints.clone()), "variables": [{"name": "", "expression": "1"}]}}),
+    );
+    assert_eq!(
+        printed(mutating_policy(&mutating, None, "")),
+        [
+            "spec.matchConstraints.resourceRules.operations: Unsupported value: \"DELETE\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"UPDATE\"",
+            "spec.variables[0].name: Required value: name is not specified",
+            "spec.mutations: Required value: mutations must contain at least one item",
+            "spec.reinvocationPolicy: Required value",
+        ]
+    );
+    let validating = map(value!({"spec": {"failurePolicy": "Fail",
+        "matchConstraints": (constraints),
+        "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]}}));
+    assert_eq!(
+        printed(validating_policy(&validating, None, "")),
+        ["spec.auditAnnotations[0].key: Invalid value: \"k\": requires metadata.name be non-empty"]
+    );
+}

@@ -23,3 +23,25 @@ fn slices_hold_addresses_of_their_type() {
         ]
     );
 }
+
+#[test]
+fn an_address_is_named_by_itself() {
+    let ip = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    let cases = [
+        (value!({"name": "10.9.8.7"}), vec![]),
+        (value!({}), vec![]),
+        (
+            value!({"generateName": "a", "name": "ab"}),
+            vec![
+                format!("metadata.generateName: Invalid value: \"a\": {ip}"),
+                format!("metadata.name: Invalid value: \"ab\": {ip}"),
+            ],
+        ),
+    ];
+    for (metadata, expected) in cases {
+        let object = value!({"metadata": (metadata), "spec": {"parentRef": {
+            "resource": "services", "namespace": "n", "name": "s"}}});
+        let object = object.as_object().expect("it is a map");
+        assert_eq!(printed(ip_address(object, None, "")), expected);
+    }
+}
