@@ -192,3 +192,20 @@ async fn deleting_a_job_without_a_policy_warns() {
         "{said:?}"
     );
 }
+
+#[tokio::test]
+async fn an_eviction_is_tried_in_the_ways_that_a_deletion_is() {
+    let resources = server().await;
+    let pod = value!({"metadata": {"name": "one"}, "spec": {
+        "containers": [{"name": "main", "image": "registry.example/app:1"}]}});
+    let pods = Ask::new(&resources, "", "pods");
+    pods.create(pod).await.unwrap();
+    let evict = pods.named("one").under("eviction");
+    let eviction = value!({"apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": "one"}, "deleteOptions": {"dryRun": ["Some"]}});
+    assert_eq!(
+        refusal(evict.create(eviction).await),
+        "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: \
+         supported values: \"All\""
+    );
+}

@@ -11,7 +11,7 @@ use crate::admission::Place;
 use crate::body::{self, Body, Media, Parsed};
 use crate::error::{Cause, Error, Subject};
 use crate::meta::{meta, meta_text};
-use crate::options::{DeleteOptions, Propagation, WriteOptions};
+use crate::options::{DeleteOptions, Propagation, WriteOptions, check_dry_run, refuse};
 use crate::ownership::Owners;
 use crate::write::{Live, Written, check_namespace};
 use crate::{Request, Resources, subject};
@@ -54,7 +54,7 @@ impl Resources {
         }
         self.check_view(request, &kind, eviction.clone(), None)
             .await?;
-        let options = delete_options(&eviction, request.options.dry_run);
+        let options = delete_options(&eviction, request.options.dry_run)?;
         let pod = Request {
             subresource: "",
             ..*request
@@ -196,7 +196,7 @@ fn show_dry_run(eviction: &mut Map) {
     }
 }
 
-fn delete_options(eviction: &Map, dry_run: bool) -> DeleteOptions {
+fn delete_options(eviction: &Map, dry_run: bool) -> Result<DeleteOptions, Error> {
     let options = eviction.get("deleteOptions");
     let field = |name: &str| options.and_then(|options| options.get(name));
     let condition = |name| {
@@ -204,11 +204,15 @@ fn delete_options(eviction: &Map, dry_run: bool) -> DeleteOptions {
             .and_then(|options| options.str_at(&["preconditions", name]))
             .map(Text::from)
     };
-    let asked = field("dryRun")
+    let asked: Vec<String> = field("dryRun")
         .and_then(Value::as_array)
-        .is_some_and(|all| !all.is_empty());
-    DeleteOptions {
-        dry_run: dry_run || asked,
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|value| value.as_str().map(str::to_owned))
+        .collect();
+    refuse("DeleteOptions", Vec::from_iter(check_dry_run(&asked)))?;
+    Ok(DeleteOptions {
+        dry_run: dry_run || !asked.is_empty(),
         grace_period_seconds: field("gracePeriodSeconds").and_then(Value::as_int),
         propagation: match field("propagationPolicy").and_then(Value::as_str) {
             Some("Orphan") => Some(Propagation::Orphan),
@@ -219,7 +223,7 @@ fn delete_options(eviction: &Map, dry_run: bool) -> DeleteOptions {
         orphan_dependents: field("orphanDependents").and_then(Value::as_bool),
         uid: condition("uid"),
         resource_version: condition("resourceVersion"),
-    }
+    })
 }
 
 fn phase(pod: &Map) -> &str {

@@ -205,7 +205,8 @@ fn terminating(change: &Change<'_>, path: &Path<'_>, errors: &mut Errors) {
         let detail = "terminating>0 is invalid for finished job";
         errors.invalid(&path.field("terminating"), count("terminating"), detail);
     }
-    if count("ready") > count("active") && change.moves(&["ready", "active"]) {
+    let is_told = change.new.has("ready");
+    if is_told && count("ready") > count("active") && change.moves(&["ready", "active"]) {
         let detail = "cannot set more ready pods than active";
         errors.invalid(&path.field("ready"), count("ready"), detail);
     }

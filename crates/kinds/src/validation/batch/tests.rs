@@ -217,3 +217,22 @@ fn a_selector_that_cannot_be_read_is_not_held_against_labels() {
         ]
     );
 }
+
+#[test]
+fn pods_that_nobody_counted_are_not_too_many() {
+    let counted = |status: Value| {
+        let mut job = one(value!({}));
+        job.insert("status", status);
+        job
+    };
+    let old = counted(value!({}));
+    let negative = "status.active: Invalid value: -1: must be greater than or equal to 0";
+    let ready = "status.ready: Invalid value: 0: cannot set more ready pods than active";
+    for (status, expected) in [
+        (value!({"active": (-1)}), vec![negative]),
+        (value!({"active": (-1), "ready": 0}), vec![negative, ready]),
+    ] {
+        let errors = job(&counted(status), Some(&old), "status");
+        assert_eq!(printed(errors), expected);
+    }
+}
