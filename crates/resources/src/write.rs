@@ -213,9 +213,7 @@ impl Resources {
         mut draft: Draft,
     ) -> Result<WrittenObject, Error> {
         let lease = self.allocate_new(request, &mut draft.object).await?;
-        let errors = self
-            .check_admin_access(request, &draft.object, None)
-            .await?;
+        let errors = self.admin_access(request, &draft.object, None).await?;
         self.shape_new(request.kind, &mut draft, errors)?;
         name_requester(request, &mut draft.object);
         request
@@ -480,9 +478,7 @@ impl Resources {
         if draft.object == *old {
             draft.owners.keep_times(&live.owners);
         }
-        let errors = self
-            .check_admin_access(request, &draft.object, Some(old))
-            .await?;
+        let errors = self.admin_access(request, &draft.object, Some(old)).await?;
         let forgiven = self.shape_changed(request, live, &mut draft, errors)?;
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));

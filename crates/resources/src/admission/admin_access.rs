@@ -15,7 +15,7 @@ const LABEL: &str = "resource.kubernetes.io/admin-access";
 
 impl Resources {
     /// What is wrong with asking for it here, if the object does.
-    pub(crate) async fn check_admin_access(
+    pub(crate) async fn admin_access(
         &self,
         request: &Request<'_>,
         new: &Map,
