@@ -115,8 +115,10 @@ const DISCOVERY: &str = r##"{
         "properties": {
             "apiVersion": {"type": "string"}, "kind": {"type": "string"},
             "serverAddressByClientCIDRs": {
-                "type": "array", "x-kubernetes-list-type": "atomic", "items": {"default": {}, "$ref":
-                "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR"}},
+                "type": "array", "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "default": {}, "$ref":
+            "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR"}},
             "versions": {"type": "array", "x-kubernetes-list-type": "atomic",
                 "items": {"type": "string", "default": ""}}
         },
