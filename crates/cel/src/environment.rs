@@ -69,7 +69,8 @@ impl Fields<'_> {
             Fields::JsonPatch => match name {
                 "op" | "path" | "from" => Some(Type::String),
                 "value" => Some(Type::Dyn),
-                _ => None,
+                // Of any other there is one too, but nothing is of its type.
+                _ => Some(Type::Object("".into())),
             },
         }
     }

@@ -285,4 +285,7 @@ fn mutating_policies_make_objects_and_patches() {
         .expect("an object");
     assert!(matches!(value, Value::Map(Map::Made(made)) if &*made.name == "Object"));
     assert!(environment.compile("JSONPatch{op: 1}").is_err());
+    let unknown = environment.compile("JSONPatch{foo: 'x'}").unwrap_err();
+    let told = "expected type of field 'foo' is '' but provided type is 'string'";
+    assert!(unknown.to_string().contains(told), "{unknown}");
 }

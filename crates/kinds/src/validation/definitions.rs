@@ -256,6 +256,9 @@ fn of_one_version(
 
 /// The versions as upstream prints them, without what was lifted.
 fn shown_versions(spec: &Map) -> String {
+    if !spec.has("versions") {
+        return "null".to_owned();
+    }
     let mut shown = spec.value("versions").clone();
     for version in shown.as_array_mut().into_iter().flatten() {
         if let Some(version) = version.as_object_mut() {

@@ -39,6 +39,14 @@ fn names_and_versions_are_checked() {
         ),
         (
             "things.demo.example",
+            value!({"versions": null}),
+            &[
+                "spec.versions: Invalid value: null: must have exactly one version marked as storage version",
+                "status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions",
+            ],
+        ),
+        (
+            "things.demo.example",
             value!({"scope": null}),
             &["spec.scope: Required value"],
         ),
