@@ -13,8 +13,7 @@ use crate::options::FieldValidation;
 use crate::ownership::{KindVersions, Owners, writer};
 use crate::unchanged::{Key, Unchanged};
 use crate::write::{
-    Attempt, Draft, Live, Written, WrittenObject, check_name, check_namespace, check_version,
-    drop_version,
+    Attempt, Draft, Live, Written, WrittenObject, check_place, check_version, drop_version,
 };
 use crate::{Request, Resources, subject};
 
@@ -128,8 +127,7 @@ impl Resources {
         mut object: Map,
         owners: Owners,
     ) -> Result<Attempt, Error> {
-        check_name(request, &object)?;
-        check_namespace(request, &mut object)?;
+        check_place(request, &mut object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
         check_version(request.kind, &object, live)?;
         self.finish_update(request, live, Draft { object, owners })
@@ -152,8 +150,7 @@ impl Resources {
                 ),
             });
         }
-        check_namespace(request, &mut object)?;
-        check_name(request, &object)?;
+        check_place(request, &mut object)?;
         self.may_create(request).await?;
         crate::meta::wipe_system_fields(&mut object);
         drop_version(request, &mut object)?;

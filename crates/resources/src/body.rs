@@ -42,6 +42,9 @@ pub(crate) struct Parsed {
     pub object: Map,
     /// What the client says about managed fields.
     pub managed_fields: Option<Value>,
+    /// What is wrong if a custom object says that it is of another kind. That is for later: first
+    /// its name and its version have to be right.
+    pub wrong_type: Option<Error>,
 }
 
 /// Reads a body as an object of the endpoint's kind, with defaults filled in.
@@ -58,12 +61,11 @@ pub(crate) fn read(
             summary(&body.bytes)
         ))
     };
-    let (value, strange) = parse(body, &kind.kind, kind.root).map_err(unreadable)?;
+    let (mut value, strange) = parse(body, &kind.kind, kind.root).map_err(unreadable)?;
     // Nothing at all is an object of which everything is left out.
-    let value = match value {
-        Value::Null => Value::Object(Map::new()),
-        value => value,
-    };
+    if value.is_null() {
+        value = Value::Object(Map::new());
+    }
     let Value::Object(object) = value else {
         let found = json_type(&value);
         let text = format!(
@@ -73,9 +75,18 @@ pub(crate) fn read(
         );
         return Err(unreadable(text));
     };
-    named_type(kind, body, &object).map_err(unreadable)?;
-    check_type(catalogue, kind, &object)?;
     let refused = |detail: String| cannot_be_handled(&kind.kind, &kind.version, kind, &detail);
+    named_type(kind, &object).map_err(unreadable)?;
+    if lacks_kind(kind, &object) {
+        let detail = missing_kind(&String::from_utf8_lossy(&body.bytes));
+        // Only a reader that is not strict knows by then what it was to read.
+        return Err(match validation {
+            FieldValidation::Ignore => refused(detail),
+            FieldValidation::Warn | FieldValidation::Strict => unreadable(detail),
+        });
+    }
+    check_type(catalogue, kind, &object)?;
+    let wrong_type = custom_type_error(request, &object);
     let Shaped {
         object,
         managed_fields,
@@ -98,6 +109,9 @@ pub(crate) fn read(
             unknown = decode::in_document_order(&body.bytes, unknown);
         }
     }
+    if wrong_type.is_some() {
+        unknown.clear();
+    }
     if validation == FieldValidation::Strict && !unknown.is_empty() {
         let mut detail = format!("strict decoding error: {}", unknown.join(", "));
         if body.media == Media::Yaml && unknown.iter().any(|text| text.starts_with("line ")) {
@@ -111,6 +125,7 @@ pub(crate) fn read(
     Ok(Parsed {
         object,
         managed_fields,
+        wrong_type,
     })
 }
 
@@ -187,6 +202,17 @@ pub fn read_message(bytes: &[u8], name: &str) -> Result<Value, Error> {
     let root = root.ok_or_else(|| Error::Internal(format!("{name} is not defined")))?;
     let kind = name.rsplit('.').next().unwrap_or_default();
     parse_protobuf(bytes, kind, root).map_err(Error::BadRequest)
+}
+
+/// Checks that the fields of `value` have the types that the published definition `name` gives
+/// them. Fields that it does not know may be anything.
+pub fn check_message(value: Value, name: &str) -> Result<(), Error> {
+    let catalogue = Catalogue::builtin();
+    let root = catalogue.definition(name);
+    let root = root.ok_or_else(|| Error::Internal(format!("{name} is not defined")))?;
+    decode::decode(catalogue.types(), root, value, Unknown::Drop)
+        .map(|_| ())
+        .map_err(|error| Error::BadRequest(error.to_string()))
 }
 
 /// A message of another kind than `kind` comes back as nothing but what it says that it is.
@@ -324,8 +350,8 @@ fn in_yaml(mistakes: &[String]) -> String {
     all.join(", ")
 }
 
-/// Checks that what a body says it is can be read at all; custom objects must say it.
-fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
+/// Checks that what a body says it is can be read at all.
+fn named_type(kind: &Kind, object: &Map) -> Result<(), String> {
     check_texts(object)?;
     if !kind.is_custom()
         && let Some(version) = object.get("apiVersion").and_then(Value::as_str)
@@ -333,16 +359,22 @@ fn named_type(kind: &Kind, body: &Body, object: &Map) -> Result<(), String> {
     {
         return Err(format!("unexpected GroupVersion string: {version}"));
     }
-    let missing = |key| object.get(key).and_then(Value::as_str).unwrap_or_default() == "";
-    if kind.is_custom() && missing("kind") {
-        let shown = String::from_utf8_lossy(&body.bytes);
-        return Err(format!("Object 'Kind' is missing in '{shown}'"));
-    }
     Ok(())
 }
 
+/// Whether an object does not say what it is, as those of custom kinds must.
+pub(crate) fn lacks_kind(kind: &Kind, object: &Map) -> bool {
+    let said = object.get("kind").and_then(Value::as_str);
+    kind.is_custom() && said.is_none_or(str::is_empty)
+}
+
+/// What is wrong with a document that does not say what it is.
+pub(crate) fn missing_kind(document: &str) -> String {
+    format!("Object 'Kind' is missing in '{document}'")
+}
+
 /// Checks that kind and version are texts.
-fn check_texts(object: &Map) -> Result<(), String> {
+pub fn check_texts(object: &Map) -> Result<(), String> {
     for key in ["apiVersion", "kind"] {
         match object.get(key) {
             None | Some(Value::Null | Value::String(_)) => {}
@@ -365,7 +397,7 @@ fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Er
         let found = object.get("apiVersion").and_then(Value::as_str);
         let found = found.unwrap_or_default();
         if found == expected {
-            return check_custom_type(kind, object);
+            return Ok(());
         }
         return Err(Error::BadRequest(format!(
             "the API version in the data ({found}) does not match the expected API version \
@@ -391,8 +423,13 @@ fn check_type(catalogue: &Catalogue, kind: &Kind, object: &Map) -> Result<(), Er
     ))
 }
 
-/// Checks that an object is of a custom kind; another one is an invalid object of its own kind.
-pub(crate) fn check_custom_type(kind: &Kind, object: &Map) -> Result<(), Error> {
+/// What is wrong with an object for the endpoint of a custom kind that says it is of another: it
+/// is an invalid object of its own kind. A status is taken from whatever it stands in.
+pub(crate) fn custom_type_error(request: &Request<'_>, object: &Map) -> Option<Error> {
+    let kind = request.kind;
+    if !kind.is_custom() || request.subresource == "status" {
+        return None;
+    }
     let text = |value: Option<&Value>| -> Text {
         value.and_then(Value::as_str).unwrap_or_default().into()
     };
@@ -410,11 +447,11 @@ pub(crate) fn check_custom_type(kind: &Kind, object: &Map) -> Result<(), Error> 
         }
     }
     if errors.is_empty() {
-        return Ok(());
+        return None;
     }
     let name = object.get("metadata").and_then(|meta| meta.get("name"));
     let group = found_version.split_once('/').map_or("", |(group, _)| group);
-    Err(Error::Invalid {
+    Some(Error::Invalid {
         subject: Subject {
             group: group.into(),
             resource: found_kind,

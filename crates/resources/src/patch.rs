@@ -153,13 +153,18 @@ impl Patch {
             return Err(refused(text));
         };
         match &self.content {
-            // Of a custom object only its status is taken, whatever else it says.
-            _ if kind.is_custom() && request.subresource == "status" => {}
-            _ if kind.is_custom() => body::check_custom_type(kind, &object)?,
+            // Whether it is of this kind is asked once its name and version are known to be right.
+            _ if kind.is_custom() => {
+                body::check_texts(&object).map_err(refused)?;
+                if body::lacks_kind(kind, &object) {
+                    return Err(refused(body::missing_kind(&self.shown(kind, live))));
+                }
+            }
             // Its types are those of the object, whatever it says that they are.
             Content::Strategic(_) => {}
             _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
+        let wrong_type = body::custom_type_error(request, &object);
         let body::Shaped {
             object,
             managed_fields,
@@ -167,6 +172,9 @@ impl Patch {
         } = body::into_shape(kind, object, validation)
             .map_err(|error| refused(error.to_string()))?;
         unknown.splice(0..0, self.strange.iter().cloned());
+        if wrong_type.is_some() {
+            unknown.clear();
+        }
         match validation {
             FieldValidation::Strict if !unknown.is_empty() => {
                 let detail = format!("strict decoding error: {}", unknown.join(", "));
@@ -178,6 +186,7 @@ impl Patch {
         Ok(Parsed {
             object,
             managed_fields,
+            wrong_type,
         })
     }
 

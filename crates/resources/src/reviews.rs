@@ -52,6 +52,7 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
+            ..
         } = body::read(&self.catalogue(), request, body)?;
         check_namespace(request, &mut object)?;
         let metadata = meta_mut(&mut object);

@@ -20,9 +20,7 @@ use crate::meta::{meta, meta_mut, meta_text};
 use crate::ownership::Owners;
 use crate::patch::PatchType;
 use crate::record::Stored;
-use crate::write::{
-    Attempt, Draft, Live, Seen, Written, WrittenObject, check_name, check_namespace, check_uid,
-};
+use crate::write::{Attempt, Draft, Live, Seen, Written, WrittenObject, check_place, check_uid};
 use crate::{Request, Resources, subject};
 
 /// The definition of the kind that scales are.
@@ -65,8 +63,7 @@ impl Resources {
             }
             Err(error) => return Err(error),
         };
-        check_name(request, &wanted)?;
-        check_namespace(request, &mut wanted)?;
+        check_place(request, &mut wanted)?;
         loop {
             let live = self.scaled(request).await?;
             check_preconditions(request, &wanted, &live)?;
@@ -105,8 +102,7 @@ impl Resources {
                 record: live.record.clone(),
             };
             let mut wanted = patch.apply(&self.catalogue(), &seen, &scale)?.object;
-            check_name(request, &wanted)?;
-            check_namespace(request, &mut wanted)?;
+            check_place(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
             match self.scale_to(request, &live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
@@ -146,8 +142,7 @@ impl Resources {
                 Some(Value::Object(wanted)) => wanted,
                 _ => scale_of(request.kind, live.map()),
             };
-            check_name(request, &wanted)?;
-            check_namespace(request, &mut wanted)?;
+            check_place(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
             let owners = &applied.managers;
             let wanted = self.admit_scale(request, &live, wanted, owners).await?;

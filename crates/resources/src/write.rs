@@ -25,7 +25,8 @@ use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
 pub(crate) use identity::{
-    Given, check_absent, check_name, check_namespace, check_uid, check_version, drop_version,
+    Given, check_absent, check_name, check_namespace, check_place, check_uid, check_version,
+    drop_version,
 };
 
 use crate::actions::name_requester;
@@ -137,7 +138,11 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
+            wrong_type,
         } = body::read(&self.catalogue(), request, body)?;
+        if let Some(error) = wrong_type {
+            return Err(error);
+        }
         check_namespace(request, &mut object)?;
         let body_name = meta_text(&object, "name");
         if !request.name.is_empty() && body_name != request.name {
@@ -316,15 +321,18 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
+            mut wrong_type,
         } = body::read(&self.catalogue(), request, body)?;
-        check_name(request, &object)?;
-        check_namespace(request, &mut object)?;
+        check_place(request, &mut object)?;
         loop {
             let Some(live) = self.live(request).await? else {
                 return self.create_by_update(request, object, managed_fields).await;
             };
             check_uid(request, &object, &live)?;
             let given = check_version(kind, &object, &live)?;
+            if let Some(error) = wrong_type.take() {
+                return Err(error);
+            }
             let supplied = managed_fields.as_ref();
             if given == Given::Version {
                 let attempt = self.replace(request, &live, object, supplied).await?;
@@ -373,12 +381,15 @@ impl Resources {
             let Parsed {
                 mut object,
                 managed_fields,
+                wrong_type,
             } = patch.apply(&self.catalogue(), request, &live)?;
-            check_name(request, &object)?;
-            check_namespace(request, &mut object)?;
+            check_place(request, &mut object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
             // was faster; without one the patch is simply applied again.
             check_version(kind, &object, &live)?;
+            if let Some(error) = wrong_type {
+                return Err(error);
+            }
             match self
                 .replace(request, &live, object, managed_fields.as_ref())
                 .await?

@@ -1,5 +1,7 @@
 //! The verbs of the API: from a parsed request to `resources`, and back to an answer.
 
+mod delete_options;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,12 +9,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use kinds::Kind;
-use object::{Value, json, yaml};
-use resources::body::{Body as RequestBody, Media};
+use resources::body::Body as RequestBody;
 use resources::error::Subject;
-use resources::options::{
-    DeleteOptions, Verb, WriteOptions, check_dry_run, manager_of_user_agent, refuse,
-};
+use resources::options::{DeleteOptions, Verb, WriteOptions, manager_of_user_agent};
 use resources::{
     Deleted, Error, PatchType, Request, Warnings, Written, WrittenObject, is_connection,
 };
@@ -21,11 +20,9 @@ use crate::answer::{Details, Failure};
 use crate::body::Body;
 use crate::handle::Call;
 use crate::negotiate::{self, Offer, Representation, Stream};
-use crate::query::{check_propagation, propagation};
 use crate::request::ResourcePath;
 use crate::{connect, render, streams};
 
-const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 /// No body is larger than this.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
@@ -303,7 +300,7 @@ async fn patch(
     }
     let bytes = read_bytes(call).await?;
     let body = RequestBody {
-        media: Media::Json,
+        media: resources::body::Media::Json,
         bytes,
     };
     let verb = if patch_type == PatchType::Apply {
@@ -520,90 +517,7 @@ async fn delete_options(call: &mut Call) -> Result<DeleteOptions, Failure> {
         return Ok(call.query.delete_options()?);
     }
     let media = negotiate::body_media(call.header(header::CONTENT_TYPE))?;
-    let bad = |text: String| Failure::from(Error::BadRequest(text));
-    let parsed = match media {
-        Media::Yaml => yaml::parse(&bytes).map_err(|error| bad(error.to_string()))?,
-        Media::Json => json::parse(&bytes).map_err(|error| {
-            bad(format!(
-                "couldn't get version/kind; json parse error: {error}"
-            ))
-        })?,
-        Media::Protobuf => {
-            resources::body::read_message(&bytes, DELETE_OPTIONS).map_err(Failure::from)?
-        }
-    };
-    if !matches!(parsed, Value::Object(_) | Value::Null) {
-        let found = resources::body::json_type(&parsed);
-        return Err(bad(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
-             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
-             string \"json:\\\"kind,omitempty\\\"\" }}"
-        )));
-    }
-    let kind = parsed.str_at(&["kind"]).unwrap_or_default();
-    if !matches!(kind, "" | "DeleteOptions") {
-        let version = parsed.str_at(&["apiVersion"]).filter(|it| !it.is_empty());
-        let version = version.unwrap_or("meta.k8s.io/v1");
-        return Err(bad(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \
-             \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
-        )));
-    }
-    read_delete_options(&parsed)
-}
-
-fn read_delete_options(body: &Value) -> Result<DeleteOptions, Failure> {
-    let wrong = |field: &str, found: &Value, wanted: &str| {
-        let found = resources::body::json_type(found);
-        let text = format!(
-            "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type \
-             {wanted}"
-        );
-        Failure::from(Error::BadRequest(text))
-    };
-    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
-    let text = |name: &str| match field(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(wrong(name, other, "string")),
-    };
-    let grace_period_seconds = match field("gracePeriodSeconds") {
-        None => None,
-        Some(Value::Int(seconds)) => Some(*seconds),
-        Some(other) => return Err(wrong("gracePeriodSeconds", other, "int64")),
-    };
-    let orphan_dependents = match field("orphanDependents") {
-        None => None,
-        Some(Value::Bool(orphan)) => Some(*orphan),
-        Some(other) => return Err(wrong("orphanDependents", other, "bool")),
-    };
-    let policy = text("propagationPolicy")?;
-    let policy = propagation(policy.as_deref());
-    let dry_run = match field("dryRun") {
-        None => &[],
-        Some(Value::Array(values)) => &values[..],
-        Some(other) => return Err(wrong("dryRun", other, "[]string")),
-    };
-    let dry_run: Vec<String> = dry_run
-        .iter()
-        .filter_map(|value| value.as_str().map(str::to_owned))
-        .collect();
-    let mut errors = Vec::new();
-    check_propagation(&policy, orphan_dependents, &mut errors);
-    errors.extend(check_dry_run(&dry_run));
-    refuse("DeleteOptions", errors)?;
-    let condition = |name| {
-        body.str_at(&["preconditions", name])
-            .map(object::Text::from)
-    };
-    Ok(DeleteOptions {
-        dry_run: !dry_run.is_empty(),
-        grace_period_seconds,
-        propagation: policy.ok().flatten(),
-        orphan_dependents,
-        uid: condition("uid"),
-        resource_version: condition("resourceVersion"),
-    })
+    Ok(delete_options::read(media, &bytes)?)
 }
 
 /// Warnings are at most this long in all; then each is cut, and what does not fit is left out.

@@ -106,6 +106,13 @@ async fn an_empty_list_of_managers_clears_those_of_built_in_objects_alone() {
 
 const BODIES: &[Case] = &[
     (
+        "PUT configmaps/one",
+        JSON,
+        r#"{"metadata": {"name": "two", "namespace": "other"}}"#,
+        400,
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ),
+    (
         "POST configmaps",
         JSON,
         r#"{"apiVersion": "a/b/c"}"#,
@@ -206,6 +213,48 @@ const PARTS: &[Case] = &[
 ];
 
 const CUSTOM: &[Case] = &[
+    (
+        "POST widgets?fieldValidation=Ignore",
+        JSON,
+        r#"{"metadata": {"name": "two"}}"#,
+        400,
+        "Widget in version \"v1\" cannot be handled as a Widget: Object 'Kind' is missing in '{",
+    ),
+    (
+        "POST widgets?fieldValidation=Strict",
+        JSON,
+        r#"{"metadata": {"name": "two"}}"#,
+        400,
+        "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing",
+    ),
+    (
+        "PUT widgets/one",
+        JSON,
+        r#"{"apiVersion": "example.org/v1", "kind": "Other", "metadata": {"name": "one"}}"#,
+        422,
+        "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+    ),
+    (
+        "PATCH widgets/one",
+        MERGE,
+        r#"{"kind": "Other", "metadata": {"name": "two"}}"#,
+        400,
+        "the name of the object (two) does not match the name on the URL (one)",
+    ),
+    (
+        "PATCH widgets/one",
+        MERGE,
+        r#"{"kind": "Other"}"#,
+        422,
+        "kind: Invalid value: \"Other\": must be Widget",
+    ),
+    (
+        "PATCH widgets/one",
+        MERGE,
+        r#"{"kind": null}"#,
+        422,
+        "Object 'Kind' is missing in '{",
+    ),
     ("PUT widgets", JSON, WIDGET, 400, "name must be provided"),
     (
         "DELETE widgets/one/status",
@@ -248,6 +297,13 @@ const CUSTOM: &[Case] = &[
 ];
 
 const DELETIONS: &[Case] = &[
+    (
+        "DELETE configmaps/one",
+        JSON,
+        r#"{"preconditions": "x"}"#,
+        400,
+        "into Go struct field DeleteOptions.preconditions of type v1.Preconditions",
+    ),
     (
         "DELETE configmaps/one?resourceVersion=abc",
         JSON,

@@ -31,6 +31,7 @@ impl Resources {
         let Parsed {
             object: mut binding,
             managed_fields,
+            ..
         } = body::read(&self.catalogue(), &sent, body)?;
         check_namespace(&sent, &mut binding)?;
         let name = Text::from(meta_text(&binding, "name"));

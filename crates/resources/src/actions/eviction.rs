@@ -40,6 +40,7 @@ impl Resources {
         let Parsed {
             object: mut eviction,
             managed_fields,
+            ..
         } = body::read(&self.catalogue(), &sent, body)?;
         check_namespace(&sent, &mut eviction)?;
         if meta_text(&eviction, "name") != request.name {

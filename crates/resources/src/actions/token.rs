@@ -41,6 +41,7 @@ impl Resources {
         let Parsed {
             mut object,
             managed_fields,
+            ..
         } = body::read(&self.catalogue(), &sent, body)?;
         check_namespace(&sent, &mut object)?;
         let spec = object.object_at("spec");

@@ -10,6 +10,12 @@ use crate::meta::{meta_mut, meta_text};
 use crate::read::store_name;
 use crate::{Request, subject};
 
+/// Checks that a body is about the object of the path: first its namespace, then its name.
+pub(crate) fn check_place(request: &Request<'_>, object: &mut Map) -> Result<(), Error> {
+    check_namespace(request, object)?;
+    check_name(request, object)
+}
+
 /// Checks the name of a body against the path.
 pub(crate) fn check_name(request: &Request<'_>, object: &Map) -> Result<(), Error> {
     let found = meta_text(object, "name");
