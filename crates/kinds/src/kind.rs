@@ -330,6 +330,13 @@ impl Kind {
         }
     }
 
+    /// Drops nulls that no type takes or refuses. Reading a body drops more of them.
+    pub fn drop_untyped_nulls(&self, object: &mut Map) {
+        if let Some(custom) = &self.custom {
+            custom.drop_untyped_nulls(object);
+        }
+    }
+
     /// Fills what a client left out.
     pub fn apply_defaults(&self, object: &mut Map) {
         match &self.custom {

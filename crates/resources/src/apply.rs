@@ -205,6 +205,7 @@ impl Configuration {
             // metadata prints as its type does, which leaves out what is empty.
             let mut object = object;
             drop_empty(&mut object);
+            kind.drop_untyped_nulls(&mut object);
             kind.apply_defaults(&mut object);
             return Ok(object);
         }

@@ -22,7 +22,7 @@ pub use cel::pattern::{Pattern, PatternError};
 pub use compile::compile;
 pub use fill::{fill_defaults, fill_value};
 pub use formats::is_unrecognized as has_unrecognized_format;
-pub use prune::{prune, prune_nulls, prune_value};
+pub use prune::{prune, prune_nulls, prune_untyped_nulls, prune_value};
 pub use rules::{Rules, Verdict, check_definition};
 pub use unique::{check_unique, check_unique_value};
 pub use validate::{Correlated, go_float, validate, validate_object, validate_update};

@@ -470,18 +470,18 @@ fn index(state: &State) -> Response<Body> {
         "/api",
         "/api/v1",
         "/apis",
+        "/apis/",
         "/flagz",
-        "/healthz",
-        "/livez",
         "/metrics",
         "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
-        "/readyz",
+        "/openapi/v3/",
         "/statusz",
         "/version",
     ];
     paths.extend(always.map(str::to_owned));
+    paths.extend(health::paths());
     for group in state
         .resources
         .catalogue()

@@ -24,21 +24,28 @@ const READY_CHECKS: &[&str] = &[
     "shutdown",
 ];
 
+/// The endpoints and their checks.
+const ENDPOINTS: &[(&str, &[&str])] = &[
+    ("healthz", CHECKS),
+    ("livez", CHECKS),
+    ("readyz", READY_CHECKS),
+];
+
+/// Every path that is answered here about health.
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    ENDPOINTS.iter().flat_map(|(endpoint, checks)| {
+        let each = checks
+            .iter()
+            .map(move |check| format!("/{endpoint}/{check}"));
+        std::iter::once(format!("/{endpoint}")).chain(each)
+    })
+}
+
 /// Answers a health endpoint, by any method; `None` if the path is none.
 pub(crate) fn answer(state: &State, path: &str, query: &Query) -> Option<Response<Body>> {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
-    let endpoint = match parts.next()? {
-        "healthz" => "healthz",
-        "livez" => "livez",
-        "readyz" => "readyz",
-        _ => return None,
-    };
-    let one = parts.next();
-    let checks = if endpoint == "readyz" {
-        READY_CHECKS
-    } else {
-        CHECKS
-    };
+    let (wanted, one) = (parts.next()?, parts.next());
+    let (endpoint, checks) = ENDPOINTS.iter().find(|(name, _)| *name == wanted)?;
     if let Some(name) = one {
         return Some(match checks.iter().find(|check| **check == name) {
             None => answer::page_not_found(),
@@ -135,5 +142,17 @@ fn go_architecture() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_check_has_a_path() {
+        let paths: Vec<String> = super::paths().collect();
+        for path in ["/healthz", "/livez/ping", "/readyz/shutdown"] {
+            assert!(paths.iter().any(|known| known == path), "{path}");
+        }
+        assert!(!paths.iter().any(|known| known == "/livez/shutdown"));
     }
 }

@@ -115,3 +115,33 @@ async fn rules_wait_for_metadata_and_empty_metadata_is_left_out() {
     assert_eq!(answer.code, 409, "{}", answer.body);
     assert!(answer.body.contains(".metadata.labels"), "{}", answer.body);
 }
+
+#[tokio::test]
+async fn an_applied_null_that_no_one_reads_is_owned_but_not_kept() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let open = DEFINITION.replace(
+        r#"{"type": "object"}"#,
+        r#"{"type": "object", "properties": {
+            "any": {"x-kubernetes-preserve-unknown-fields": true},
+            "none": {"type": "string", "nullable": true}}}"#,
+    );
+    let answer = admin.ask(&format!("POST {DEFINITIONS}"), &[], &open).await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    let body = r#"{"apiVersion": "example.org/v1", "kind": "Widget",
+        "metadata": {"name": "one"}, "any": null, "none": null}"#;
+    let apply = format!("PATCH {WIDGETS}/one?fieldManager=first");
+    let mut versions = Vec::new();
+    for _ in 0..2 {
+        let answer = admin
+            .ask_typed(&apply, "application/apply-patch+yaml", body)
+            .await;
+        let object: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(object.get("any"), None, "{}", answer.body);
+        assert_eq!(object.get("none"), Some(&serde_json::Value::Null));
+        assert!(answer.body.contains("f:any"), "{}", answer.body);
+        versions.push(object["metadata"]["resourceVersion"].clone());
+    }
+    assert_eq!(versions[0], versions[1], "the second apply changes nothing");
+}

@@ -8,7 +8,7 @@
 use object::Map;
 use object::field::Path;
 use schema::decode::{TypeError, Unknown};
-use schema::structural::{fill_defaults, prune, prune_nulls};
+use schema::structural::{fill_defaults, prune, prune_nulls, prune_untyped_nulls};
 
 use super::Custom;
 use super::embedded::{Coercer, Malformed};
@@ -39,6 +39,11 @@ impl Custom {
     pub(crate) fn read_converted(&self, object: &mut Map) {
         // Nothing is refused that was stored, so there is no mistake to tell.
         let _ = self.coerce(object, Unknown::Drop, Malformed::Drop);
+    }
+
+    /// Drops nulls that no type takes or refuses.
+    pub(crate) fn drop_untyped_nulls(&self, object: &mut Map) {
+        prune_untyped_nulls(&self.schema, object);
     }
 
     /// Fills what is absent.

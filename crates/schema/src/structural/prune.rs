@@ -50,24 +50,43 @@ pub fn prune_value(schema: &Structural, value: &mut Value, embedded: bool) -> bo
 
 /// Drops nulls where the schema takes none and has no default to put there.
 pub fn prune_nulls(schema: &Structural, object: &mut Map) {
+    retain_nulls(schema, object, may_be_null);
+}
+
+/// Drops such nulls only where the schema has no type that they could be measured by.
+pub fn prune_untyped_nulls(schema: &Structural, object: &mut Map) {
+    retain_nulls(schema, object, |schema| {
+        may_be_null(schema) || schema.value_type.is_some() || schema.int_or_string
+    });
+}
+
+fn may_be_null(schema: &Structural) -> bool {
+    schema.nullable || schema.default.is_some()
+}
+
+fn retain_nulls(schema: &Structural, object: &mut Map, keeps: fn(&Structural) -> bool) {
     object.retain(|key, value| match schema.key(key) {
-        Some(below) => keep_after_nulls(below, value),
+        Some(below) => keep_after_nulls(below, value, keeps),
         None => true,
     });
 }
 
-fn keep_after_nulls(schema: &Structural, value: &mut Value) -> bool {
+fn keep_after_nulls(
+    schema: &Structural,
+    value: &mut Value,
+    keeps: fn(&Structural) -> bool,
+) -> bool {
     match value {
-        Value::Null => schema.nullable || schema.default.is_some(),
+        Value::Null => keeps(schema),
         Value::Object(map) => {
-            prune_nulls(schema, map);
+            retain_nulls(schema, map, keeps);
             true
         }
         Value::Array(items) => {
             if let Some(below) = &schema.items {
                 for item in items {
                     // A null among the items stays: dropping it would move the others.
-                    keep_after_nulls(below, item);
+                    keep_after_nulls(below, item, keeps);
                 }
             }
             true
