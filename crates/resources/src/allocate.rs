@@ -259,7 +259,7 @@ fn allocate_address(spec: &mut Map, lease: &mut Lease) -> Result<(), Problem> {
             let detail = match problem {
                 Taken::NotInRange if lease.dry_run => format!(
                     "the provided IP ({first}) is not in the valid range. The range of valid IPs \
-                     is 10.0.0.0/24"
+                     is {SERVICE_RANGE}"
                 ),
                 Taken::NotInRange => {
                     "the provided network does not match the current range".to_owned()
