@@ -20,6 +20,7 @@ const BUCKETS_SECONDS: [f64; 10] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 
 pub(crate) struct Metrics {
     /// Bounded by kinds, verbs and codes.
     requests: RwLock<BTreeMap<Labels, Arc<Counter>>>,
+    begun: AtomicU64,
     in_flight: AtomicU64,
     watches: AtomicU64,
     /// By endpoint and check.
@@ -77,8 +78,14 @@ impl Metrics {
 
     /// Counts a request as under way until the guard is dropped.
     pub(crate) fn enter(&self) -> InFlight<'_> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(&self.in_flight)
+    }
+
+    /// How many requests have come so far.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// Counts what a check of health says.

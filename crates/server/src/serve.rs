@@ -111,6 +111,12 @@ impl Server {
         self.state.set_ready();
     }
 
+    /// Tells how many requests have come so far.
+    pub fn begun(&self) -> impl Fn() -> u64 + Send + use<> {
+        let state = Arc::clone(&self.state);
+        move || state.metrics.begun()
+    }
+
     /// Serves until `stop` resolves, then drains.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let state = Arc::clone(&self.state);

@@ -11,6 +11,7 @@ mod front_proxy;
 mod identity;
 mod kube_apiserver;
 mod outside;
+mod rest;
 mod serve;
 mod serving;
 mod users;

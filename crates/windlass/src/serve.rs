@@ -24,6 +24,7 @@ use crate::credentials::Credentials;
 use crate::failure::Failure;
 use crate::front_proxy;
 use crate::identity::{self, Certificates, Files};
+use crate::rest;
 use crate::serving;
 
 /// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
@@ -145,6 +146,7 @@ where
     let _ = definitions_known.await;
     let registration = tokio::spawn(resources.clone().run_registration());
     server.set_ready();
+    let resting = tokio::spawn(rest::whenever_quiet(server.begun()));
     let running = tokio::spawn(server.run(stop.await?));
     ready(Ready {
         address,
@@ -154,7 +156,7 @@ where
     });
     // The task ends with the signal; it has nothing to give back.
     let _ = running.await;
-    for task in [definitions, registration, renewal, reading]
+    for task in [definitions, registration, renewal, reading, resting]
         .into_iter()
         .chain(controllers)
     {

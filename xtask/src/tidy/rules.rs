@@ -15,6 +15,7 @@ pub(super) const ALL: &[Rule] = &[
     ignored_tests,
     unwrap_outside_tests,
     pure_rooms,
+    no_unsafe,
     workplace,
     whitespace,
 ];
@@ -46,6 +47,10 @@ const IMPURE: &[&str] = &[
     "rand::",
     "println!",
 ];
+
+/// The one file that may allow itself unsafe code.
+const UNSAFE_ALLOWED: &str = "crates/windlass/src/rest.rs";
+const UNSAFE_LINT: &str = concat!("unsafe", "_code");
 
 /// Words that tell of the machine where something was written rather than of the project. Split,
 /// because this file is checked too.
@@ -209,6 +214,18 @@ fn pure_rooms(file: &SourceFile, findings: &mut Vec<String>) {
     }
 }
 
+/// The lint denies it, and a file could allow itself what is only denied.
+fn no_unsafe(file: &SourceFile, findings: &mut Vec<String>) {
+    if !file.is_rust() || file.path == UNSAFE_ALLOWED {
+        return;
+    }
+    for (number, line) in file.numbered_lines() {
+        if line.contains(UNSAFE_LINT) {
+            findings.push(file.finding(number, format_args!("only {UNSAFE_ALLOWED} may have it")));
+        }
+    }
+}
+
 fn workplace(file: &SourceFile, findings: &mut Vec<String>) {
     if WORKPLACE_ALLOWED.contains(&file.path.as_str()) {
         return;
@@ -297,6 +314,11 @@ mod tests {
                 "crates/object/src/a.rs",
                 "//! P.\nuse std::fs::File;\n",
                 "pure",
+            ),
+            (
+                "crates/a/src/a.rs",
+                concat!("//! P.\n#![allow(unsafe", "_code)]\n"),
+                "may have it",
             ),
             ("README.md", concat!("see /ro", "ot/x\n"), "one machine"),
             ("README.md", "text \n", "blank at the end"),

@@ -134,21 +134,43 @@ fn check_contents(all: &[&Done], flaws: &mut Vec<Flaw>) {
 
 /// Nothing is found only if a deletion may have come between the last write and the read.
 fn check_absence(all: &[&Done], flaws: &mut Vec<Flaw>) {
+    // By the time at which each request ended: the newest version that was known then, and when
+    // the request that knew it began.
+    let mut known: Vec<(u64, (u64, u64))> = all
+        .iter()
+        .filter_map(|done| Some((done.ended, (version(done)?, done.began))))
+        .collect();
+    keep_greatest(&mut known);
+    // By the time at which each deletion began: the latest end of those so far.
+    let mut deletions: Vec<(u64, u64)> = all
+        .iter()
+        .filter(|done| matches!(done.what, What::Deleted | What::PerhapsDeleted))
+        .map(|done| (done.began, done.ended))
+        .collect();
+    keep_greatest(&mut deletions);
     for read in all.iter().filter(|done| done.what == What::ReadNothing) {
-        let before = all
-            .iter()
-            .filter(|done| done.ended < read.began && version(done).is_some());
-        let Some(last) = before.max_by_key(|done| version(done)) else {
+        let Some((_, last_began)) = greatest_before(&known, read.began) else {
             continue;
         };
-        let may_be_gone = all.iter().any(|done| {
-            let deletes = matches!(done.what, What::Deleted | What::PerhapsDeleted);
-            deletes && done.began < read.ended && done.ended > last.began
-        });
-        if !may_be_gone {
+        let deleted = greatest_before(&deletions, read.ended);
+        if deleted.is_none_or(|ended| ended <= last_began) {
             flaws.push(Flaw::Vanished(read.object.clone()));
         }
     }
+}
+
+/// Sorts by time, and gives each time the greatest of what came with it or before it.
+fn keep_greatest<T: Copy + Ord>(timed: &mut [(u64, T)]) {
+    timed.sort_unstable();
+    for at in 1..timed.len() {
+        timed[at].1 = timed[at].1.max(timed[at - 1].1);
+    }
+}
+
+/// The greatest of what came before a time.
+fn greatest_before<T: Copy>(timed: &[(u64, T)], time: u64) -> Option<T> {
+    let before = timed.partition_point(|(other, _)| *other < time);
+    Some(timed[before.checked_sub(1)?].1)
 }
 
 /// A history without flaws, and every way to spoil it.
