@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod clients;
 mod conformance;
 mod dependencies;
 mod failure;

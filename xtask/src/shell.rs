@@ -76,6 +76,18 @@ pub(crate) fn need(program: &str, package: &str) -> Result<(), Failure> {
         return Ok(());
     }
     println!("{program} is not on the PATH: installing Debian package {package}");
+    install(package)?;
+    match find_on_path(program) {
+        Some(_) => Ok(()),
+        None => Err(Failure::unexpected(
+            format!("package {package}"),
+            format!("it is installed, but {program} is still not on the PATH"),
+        )),
+    }
+}
+
+/// Installs a Debian package.
+pub(crate) fn install(package: &str) -> Result<(), Failure> {
     let install = ["install", "--yes", "--no-install-recommends", package];
     let try_install = || {
         let mut apt = command("apt-get", &install);
@@ -87,13 +99,7 @@ pub(crate) fn need(program: &str, package: &str) -> Result<(), Failure> {
         run(command("apt-get", &["update"]).stdout(Stdio::null()))?;
         try_install()?;
     }
-    match find_on_path(program) {
-        Some(_) => Ok(()),
-        None => Err(Failure::unexpected(
-            format!("package {package}"),
-            format!("it is installed, but {program} is still not on the PATH"),
-        )),
-    }
+    Ok(())
 }
 
 fn find_on_path(program: &str) -> Option<PathBuf> {

@@ -4,8 +4,8 @@
 //! the first failure ends the run.
 
 use crate::failure::Failure;
-use crate::{dependencies, serve, shell, tidy};
-use std::path::PathBuf;
+use crate::{clients, dependencies, serve, shell, tidy};
+use std::process::Command;
 use std::time::Instant;
 
 struct Step {
@@ -27,6 +27,11 @@ const STEPS: &[Step] = &[
     step("doc", "the documentation builds without a warning", doc),
     step("release", "the server builds as users run it", release),
     step("kubectl", "a real kubectl does its daily work", kubectl),
+    step(
+        "clients",
+        "the clients for Python and JavaScript do their daily work",
+        clients,
+    ),
     step(
         "mistakes",
         "a user's mistake gets an error with a hint",
@@ -113,23 +118,9 @@ pub(crate) fn soak(arguments: &[String]) -> Result<(), Failure> {
         command.env("WINDLASS_SOAK_SEED", seed);
     }
     if std::env::var_os("WINDLASS_SOAK_PYTHON").is_none() {
-        command.env("WINDLASS_SOAK_PYTHON", python_client()?);
+        command.env("WINDLASS_SOAK_PYTHON", clients::python()?);
     }
     shell::run(&mut command)
-}
-
-/// A Python that has the `kubernetes` package, installed beside the builds.
-fn python_client() -> Result<PathBuf, Failure> {
-    let folder = shell::root().join("target/python");
-    let python = folder.join("bin/python");
-    let mut look = shell::command(&python, &["-c", "import kubernetes"]);
-    let is_there = look.output().is_ok_and(|look| look.status.success());
-    if !is_there {
-        shell::run(shell::command("python3", &["-m", "venv"]).arg(&folder))?;
-        let install = ["-m", "pip", "install", "--quiet", "kubernetes"];
-        shell::run(&mut shell::command(&python, &install))?;
-    }
-    Ok(python)
 }
 
 fn format() -> Result<(), Failure> {
@@ -179,6 +170,12 @@ fn kubectl() -> Result<(), Failure> {
     suite("kubectl.py")
 }
 
+fn clients() -> Result<(), Failure> {
+    let mut python = shell::command(clients::python()?, &[]);
+    python.env("WINDLASS_NODE_MODULES", clients::node_modules()?);
+    suite_with(python, "clients.py")
+}
+
 fn sync() -> Result<(), Failure> {
     shell::need("strace", "strace")?;
     suite("sync.py")
@@ -187,9 +184,13 @@ fn sync() -> Result<(), Failure> {
 /// Runs one of the Python suites in `conformance/` against the release server.
 pub(crate) fn suite(script: &str) -> Result<(), Failure> {
     shell::need("python3", "python3")?;
+    suite_with(shell::command("python3", &[]), script)
+}
+
+/// The same, with an interpreter of its own.
+fn suite_with(mut python: Command, script: &str) -> Result<(), Failure> {
     let binary = serve::build_release()?;
     let script = shell::root().join("conformance").join(script);
-    let mut python = shell::command("python3", &[]);
     // Bytecode written beside the scripts would be noise in the tree.
     shell::run(
         python
