@@ -69,6 +69,17 @@ impl Quantity {
         text::parse(text)
     }
 
+    /// Reads a quantity and prints its canonical form, which is usually the text as it came.
+    ///
+    /// # Errors
+    /// Why it is none, in upstream's words.
+    pub fn canonical_text(text: &str) -> Result<Text, QuantityError> {
+        if text::is_canonical(text) {
+            return Ok(text.into());
+        }
+        Ok(Quantity::parse(text)?.canonical().into())
+    }
+
     /// Reads a quantity out of an object: a string, where spaces around are accepted, or a number.
     ///
     /// # Errors

@@ -8,11 +8,15 @@ mod duration;
 
 use std::fmt;
 
+use compact_str::ToCompactString as _;
+
+use crate::Text;
 pub use duration::{go_duration_parse, go_duration_print, human_duration};
 
 const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 const DAY_SECONDS: i64 = 86_400;
+const DIGITS_BYTES: usize = "2006-01-02T15:04:05".len();
 /// The first second of year 1, Go's zero time.
 const ZERO_SECONDS: i64 = -62_135_596_800;
 
@@ -53,6 +57,16 @@ impl Time {
         Ok(Time {
             unix_seconds: parsed.unix_seconds,
         })
+    }
+
+    /// Prints it as a text of the tree, as [`Display`](fmt::Display) does but sooner.
+    pub fn to_text(self) -> Text {
+        let Some(digits) = four_digit_year(self.unix_seconds) else {
+            return self.to_compact_string();
+        };
+        let mut text = [b'Z'; DIGITS_BYTES + 1];
+        text[..DIGITS_BYTES].copy_from_slice(&digits);
+        Text::from_utf8(text).expect("digits and signs are UTF-8")
     }
 }
 
@@ -106,19 +120,34 @@ impl fmt::Display for MicroTime {
 }
 
 fn write_seconds(unix_seconds: i64, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if let Some(text) = four_digit_year(unix_seconds) {
+        return out.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?);
+    }
+    let [year, month, day, hour, minute, second] = parts(unix_seconds);
+    // A year before 0 has its sign in front of four digits, as Go prints it.
+    let sign = if year < 0 { "-" } else { "" };
+    let year = year.unsigned_abs();
+    write!(
+        out,
+        "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
+    )
+}
+
+/// Year, month, day, hour, minute and second.
+fn parts(unix_seconds: i64) -> [i64; 6] {
     let (year, month, day) = date_of_day(unix_seconds.div_euclid(DAY_SECONDS));
     let second = unix_seconds.rem_euclid(DAY_SECONDS);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    [year, month, day, hour, minute, second]
+}
+
+/// Date and time of a year of four digits. They are printed for every object, so the digits are
+/// set one by one.
+fn four_digit_year(unix_seconds: i64) -> Option<[u8; DIGITS_BYTES]> {
+    let [year, month, day, hour, minute, second] = parts(unix_seconds);
     if !(0..=9999).contains(&year) {
-        // A year before 0 has its sign in front of four digits, as Go prints it.
-        let sign = if year < 0 { "-" } else { "" };
-        let year = year.unsigned_abs();
-        return write!(
-            out,
-            "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-        );
+        return None;
     }
-    // Times are printed for every object, so the digits are set one by one.
     let mut text = *b"0000-00-00T00:00:00";
     let pairs = [
         (0, year / 100),
@@ -133,7 +162,7 @@ fn write_seconds(unix_seconds: i64, out: &mut fmt::Formatter<'_>) -> fmt::Result
         text[at] += (number / 10) as u8;
         text[at + 1] += (number % 10) as u8;
     }
-    out.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    Some(text)
 }
 
 /// Days of 400 years, after which the calendar repeats.

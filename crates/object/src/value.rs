@@ -166,8 +166,8 @@ impl Map {
         Map { entries }
     }
 
-    /// Takes entries whose keys ascend, each once.
-    pub(crate) fn from_sorted(entries: Vec<(Text, Value)>) -> Map {
+    /// Takes entries whose keys ascend, each once, which only debug builds check.
+    pub fn from_sorted(entries: Vec<(Text, Value)>) -> Map {
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
         Map { entries }
     }

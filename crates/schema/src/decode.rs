@@ -218,6 +218,7 @@ fn visit_declared<'t, E>(
 }
 
 /// Whether a field is printed; what it shows if it holds nothing is set.
+#[inline(always)]
 pub(crate) fn print_declared(
     types: &Types,
     field: &Field,
@@ -257,6 +258,7 @@ fn is_null(value: &Value) -> bool {
 }
 
 /// Whether Go's `omitempty` leaves the value out.
+#[inline(always)]
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -22,6 +22,7 @@ pub use envelope::{
     write_watch_frame,
 };
 pub use error::DecodeError;
+use error::Failure;
 pub(crate) use message::Messages;
 pub use read::decode;
 

@@ -199,7 +199,8 @@ impl Builder {
     fn field(&mut self, home: usize, line: &FieldLine) -> Field {
         let ty = self.shape(home, line.shape);
         Field {
-            name: line.name.into(),
+            // Every object copies these; long names would be allocated each time.
+            name: Text::const_new(line.name),
             ty,
             default: line.default.map(|default| self.default_value(ty, default)),
             empty: line.empty,

@@ -211,6 +211,13 @@ proptest! {
     }
 
     #[test]
+    fn a_text_that_looks_canonical_is(number in "[0-9]{1,7}", suffix in "[numkMGTPE]?|[KMGTPE]i") {
+        let text = format!("{number}{suffix}");
+        let expected = Quantity::parse(&text).map(|quantity| quantity.canonical());
+        prop_assert_eq!(Quantity::canonical_text(&text).map(String::from), expected);
+    }
+
+    #[test]
     fn the_order_is_that_of_the_numbers(left: i64, right: i64, scale in 0_u32..9) {
         let places = -i64::from(scale);
         let scaled = |number: i64| Quantity::new(number.into(), places, Format::DecimalSi);

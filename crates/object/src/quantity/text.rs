@@ -202,6 +202,25 @@ fn multiply(digits: &mut Vec<u8>, by: u64) {
     digits.splice(..0, front);
 }
 
+/// Whether a text is surely the canonical form of its amount: few digits that do not begin with a
+/// zero, a suffix that is not an exponent, and no larger suffix that would do.
+pub(super) fn is_canonical(text: &str) -> bool {
+    const DIGITS_MAX: usize = 6;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if !(1..=DIGITS_MAX).contains(&digits) || text.starts_with('0') {
+        return false;
+    }
+    let (number, suffix) = text.split_at(digits);
+    let number = number
+        .bytes()
+        .fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+    match suffix {
+        "n" | "u" | "m" | "" | "k" | "M" | "G" | "T" => number % 1000 != 0,
+        "Ki" | "Mi" | "Gi" => number % 1024 != 0,
+        _ => false,
+    }
+}
+
 pub(super) fn canonical(quantity: &Quantity) -> String {
     if quantity.is_zero() {
         return "0".to_owned();

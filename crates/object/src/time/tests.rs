@@ -125,6 +125,8 @@ proptest! {
 
     #[test]
     fn any_number_prints(number in any::<i64>()) {
+        let time = Time::from_unix_seconds(number);
+        prop_assert_eq!(String::from(time.to_text()), time.to_string());
         prop_assert!(!Time::from_unix_seconds(number).to_string().is_empty());
         prop_assert!(!MicroTime::from_unix_micros(number).to_string().is_empty());
     }

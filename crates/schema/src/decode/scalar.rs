@@ -155,9 +155,13 @@ fn read_duration(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> 
 }
 
 fn read_quantity(value: &mut Value, place: &Place<'_>) -> Result<(), TypeError> {
-    match Quantity::from_value(value) {
-        Ok(quantity) => {
-            *value = quantity.canonical().into();
+    let canonical = match &*value {
+        Value::String(text) => Quantity::canonical_text(text.trim()),
+        value => Quantity::from_value(value).map(|quantity| quantity.canonical().into()),
+    };
+    match canonical {
+        Ok(text) => {
+            *value = Value::String(text);
             Ok(())
         }
         Err(error) => Err(malformed(place, error.to_string())),

@@ -64,11 +64,11 @@ impl Writer<'_> {
                     self.slots(message, values, depth);
                     self.out.close(slot.number, mark);
                 }
-                Content::Field {
-                    at, shape, always, ..
-                } => match values[*at] {
-                    Some(value) => self.field(slot.number, shape, value, depth),
-                    None if *always => self.field(slot.number, shape, &Value::Null, depth),
+                Content::Field(field) => match values[field.at] {
+                    Some(value) => self.field(slot.number, &field.shape, value, depth),
+                    None if field.always => {
+                        self.field(slot.number, &field.shape, &Value::Null, depth);
+                    }
                     None => {}
                 },
             }

@@ -69,7 +69,7 @@ pub fn read_envelope(bytes: &[u8]) -> Result<Envelope<'_>, DecodeError> {
             (4, BYTES) => envelope.content_type = read_text(fields.bytes()?),
             (number @ 1..=4, wire) => {
                 let names = ["typeMeta", "raw", "contentEncoding", "contentType"];
-                return Err(wrong_wire_type(wire, names[number as usize - 1]));
+                return Err(wrong_wire_type(wire, names[number as usize - 1]).into());
             }
             (_, wire) => fields.skip(wire)?,
         }
@@ -83,8 +83,8 @@ fn read_type(bytes: &[u8], envelope: &mut Envelope<'_>) -> Result<(), DecodeErro
         match (key.number, key.wire) {
             (1, BYTES) => envelope.api_version = read_text(fields.bytes()?),
             (2, BYTES) => envelope.kind = read_text(fields.bytes()?),
-            (1, wire) => return Err(wrong_wire_type(wire, "apiVersion")),
-            (2, wire) => return Err(wrong_wire_type(wire, "kind")),
+            (1, wire) => return Err(wrong_wire_type(wire, "apiVersion").into()),
+            (2, wire) => return Err(wrong_wire_type(wire, "kind").into()),
             (_, wire) => fields.skip(wire)?,
         }
     }

@@ -79,3 +79,13 @@ pub enum DecodeError {
     #[error("impossible IntOrString.Type: {0}")]
     IntOrString(i64),
 }
+
+/// Why reading stopped. A result with a pointer in it stays in registers, which one with all that
+/// an error may hold does not.
+pub(super) type Failure = Box<DecodeError>;
+
+impl From<Failure> for DecodeError {
+    fn from(failure: Failure) -> DecodeError {
+        *failure
+    }
+}

@@ -4,8 +4,12 @@
 //! its types. Fields stand in the order of their numbers here and in the order of their names in
 //! the type graph; a [`Slot`] knows its place in both.
 
+use super::wire::{BYTES, FIXED64, VARINT};
 use crate::decode::prints_when_absent;
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, Type, TypeId, Types};
+
+/// A struct that has messages has at most so many fields; the most in Kubernetes is 44.
+const FIELDS_MAX: usize = u64::BITS as usize;
 
 /// The message of each type of an arena; `None` where the type is no struct.
 #[derive(Clone, Debug)]
@@ -18,8 +22,8 @@ pub(super) struct Message {
     pub(super) slots: Vec<Slot>,
     /// For each number the place in `slots` and one more; 0 where there is no such field.
     places: Vec<u8>,
-    /// The places of the declared fields that are printed when they are absent, in order.
-    pub(super) printed: Vec<usize>,
+    /// One bit for each declared field that is printed when it is absent.
+    pub(super) printed: u64,
 }
 
 /// A field of a message.
@@ -35,15 +39,21 @@ pub(super) enum Content {
     /// Fields that JSON has among those of the outer struct.
     Embedded(Message),
     /// A field of the struct.
-    Field {
-        /// Its place among the declared fields.
-        at: usize,
-        shape: Shape,
-        /// Whether it is written even when it holds nothing.
-        always: bool,
-        /// Whether it is left out of the tree when it holds nothing.
-        drops: bool,
-    },
+    Field(FieldSlot),
+}
+
+/// A field of a struct, as its message has it.
+#[derive(Clone, Debug)]
+pub(super) struct FieldSlot {
+    /// Its place among the declared fields.
+    pub(super) at: usize,
+    pub(super) shape: Shape,
+    /// How its bytes are laid out, unless they are several numbers that stand together.
+    pub(super) wire: u8,
+    /// Whether it is written even when it holds nothing.
+    pub(super) always: bool,
+    /// Whether a zero byte in its place holds nothing that the tree would show.
+    pub(super) skips_zero: bool,
 }
 
 /// How often a field occurs.
@@ -121,9 +131,12 @@ impl Message {
             }
         }
         message.sort();
-        let fields = map.fields.iter().enumerate();
-        let printed = fields.filter(|(_, field)| prints_when_absent(field));
-        message.printed = printed.map(|(at, _)| at).collect();
+        for (at, field) in map.fields.iter().enumerate() {
+            // A place beyond is one of a custom resource, which has no numbers and no messages.
+            if prints_when_absent(field) && at < FIELDS_MAX {
+                message.printed |= 1 << at;
+            }
+        }
         message
     }
 
@@ -143,7 +156,7 @@ impl Message {
         });
         match &mut self.slots[at].content {
             Content::Embedded(message) => message.embedded(rest),
-            Content::Field { .. } => unreachable!("an embedded message was found or made"),
+            Content::Field(_) => unreachable!("an embedded message was found or made"),
         }
     }
 
@@ -168,15 +181,36 @@ impl Message {
 }
 
 fn content(types: &Types, at: usize, field: &Field) -> Content {
+    assert!(
+        at < FIELDS_MAX,
+        "a struct has more than {FIELDS_MAX} fields"
+    );
     let shape = shape(types, field);
     let is_plain = matches!(field.empty, Empty::Drop | Empty::Print);
     // A byte slice or a list that is nil is not written, plain though it is.
     let may_be_nil = matches!(shape, Shape::One(Layout::Bytes | Layout::Wrapped(_)));
-    Content::Field {
-        at,
-        always: is_plain && !may_be_nil,
-        drops: field.empty == Empty::Drop,
+    let has_zero = matches!(
         shape,
+        Shape::One(Layout::Text | Layout::Bytes | Layout::Int32 | Layout::Int64 | Layout::Bool)
+    );
+    Content::Field(FieldSlot {
+        at,
+        wire: match &shape {
+            Shape::One(layout) | Shape::List(layout) => wire_of(layout),
+            Shape::Dictionary(_, _) => BYTES,
+        },
+        always: is_plain && !may_be_nil,
+        skips_zero: field.empty == Empty::Drop && has_zero,
+        shape,
+    })
+}
+
+/// How the bytes of a value are laid out.
+pub(super) fn wire_of(layout: &Layout) -> u8 {
+    match layout {
+        Layout::Int32 | Layout::Int64 | Layout::Bool => VARINT,
+        Layout::Double => FIXED64,
+        _ => BYTES,
     }
 }
 

@@ -1,20 +1,22 @@
 //! From a message to the value tree.
 //!
 //! Rules of protobuf: a field that is unknown is left out; of a scalar that comes twice the last
-//! one counts; a message that comes in several pieces is the sum of them. So the pieces of a
-//! message are first collected as they stand in the bytes, then sorted into the order of names,
-//! and only then read, each into its place. The work stays in proportion to the bytes.
+//! one counts; lists, dictionaries and messages are the sum of their pieces. Fields come in the
+//! order of their numbers and the tree has them in the order of their names. So a message is read
+//! twice: first each field is found in the bytes and noted in a table that has one place for each
+//! declared field, then the table is walked and what was found is read into the tree. The work
+//! stays in proportion to the bytes.
 
 use std::ops::Range;
 
 use object::{Map, Text, Value};
 
-use super::DecodeError;
-use super::message::{Content, Layout, Message, Messages, Shape};
+use super::message::{Content, FieldSlot, Layout, Message, Messages, Shape, wire_of};
 use super::scalar::{self, wrong_wire_type};
 use super::wire::{BYTES, FIXED64, Fields, Key, VARINT};
+use super::{DecodeError, Failure};
 use crate::decode::{Blank, DECODE_DEPTH_MAX, print_declared, printed_when_absent, zero};
-use crate::{Field, InsteadOfSchema, MapType, TypeId, Types};
+use crate::{InsteadOfSchema, MapType, TypeId, Types};
 
 /// Reads a message of the type `root` and gives back what that type prints, without `apiVersion`
 /// and `kind`.
@@ -25,31 +27,42 @@ pub fn decode(types: &Types, root: TypeId, bytes: &[u8]) -> Result<Value, Decode
     let mut reader = Reader {
         types,
         messages: types.messages(),
-        pieces: Vec::with_capacity(PIECES_CAPACITY),
+        found: vec![Found::NOTHING; FOUND_AT_FIRST],
+        open: 0,
+        earlier: Vec::new(),
     };
-    let mut value = Value::Null;
-    reader.message(root, &[bytes], 0, &mut value)?;
-    Ok(value)
+    Ok(reader.message(root, &[bytes], 0)?)
 }
 
-/// Room for the pieces of the messages that are usually open at once.
-const PIECES_CAPACITY: usize = 64;
+/// How many places there are at first: enough for the messages that are usually open at once.
+const FOUND_AT_FIRST: usize = 128;
 
 struct Reader<'t, 'b> {
     types: &'t Types,
     messages: &'t Messages,
-    /// The pieces of all messages that are open; those of the innermost one are the last.
-    pieces: Vec<Piece<'t, 'b>>,
+    /// One place for each declared field of each open message, the innermost last, and places
+    /// that are free.
+    found: Vec<Found<'t, 'b>>,
+    /// Where the free places begin.
+    open: usize,
+    /// The pieces of open messages that are not the last ones of their fields.
+    earlier: Vec<Earlier<'b>>,
 }
 
-/// One occurrence of a field.
+/// What the bytes hold of a declared field. It counts only if the frame has seen the field.
 #[derive(Clone, Copy)]
-struct Piece<'t, 'b> {
-    /// The place of the field among those that its struct declares.
-    at: u32,
-    /// When it came.
-    sequence: u32,
+struct Found<'t, 'b> {
     shape: &'t Shape,
+    /// The last piece.
+    raw: Raw<'b>,
+    /// How many pieces of it came earlier and count, too.
+    earlier: u32,
+}
+
+/// A piece of a field that comes in several pieces.
+struct Earlier<'b> {
+    /// The place of the field among the declared ones.
+    at: u32,
     raw: Raw<'b>,
 }
 
@@ -60,152 +73,161 @@ enum Raw<'b> {
     Bytes(&'b [u8]),
 }
 
-/// The part of the pieces that belongs to the innermost open message.
+/// Where the parts of the tables begin that belong to the innermost open message.
 struct Frame {
-    start: usize,
-    /// One bit for each of the first fields that there is a piece of.
+    found: usize,
+    earlier: usize,
+    /// One bit for each declared field that there is a piece of.
     seen: u64,
 }
 
 impl<'t, 'b> Reader<'t, 'b> {
-    fn message(
-        &mut self,
-        ty: TypeId,
-        bytes: &[&'b [u8]],
-        depth: usize,
-        out: &mut Value,
-    ) -> Result<(), DecodeError> {
-        *out = Value::Object(Map::new());
+    fn message(&mut self, ty: TypeId, pieces: &[&'b [u8]], depth: usize) -> Result<Value, Failure> {
         if depth > DECODE_DEPTH_MAX {
             // Writing stops here, too, and leaves an empty message.
-            let is_empty = bytes.iter().all(|bytes| bytes.is_empty());
-            return is_empty.then_some(()).ok_or(DecodeError::TooDeep);
+            let is_empty = pieces.iter().all(|bytes| bytes.is_empty());
+            let nothing = is_empty.then(|| Value::Object(Map::new()));
+            return nothing.ok_or_else(|| DecodeError::TooDeep.into());
         }
         let (Some(message), Some(shape)) = (self.messages.get(ty), &self.types.get(ty).map) else {
-            return Ok(());
+            return Ok(Value::Object(Map::new()));
         };
         let mut frame = Frame {
-            start: self.pieces.len(),
+            found: self.open,
+            earlier: self.earlier.len(),
             seen: 0,
         };
-        for bytes in bytes {
-            self.collect(message, shape, bytes, &mut frame)?;
+        self.open += shape.fields.len();
+        if self.found.len() < self.open {
+            self.found.resize(self.open * 2, Found::NOTHING);
         }
-        let (mut next, end) = (frame.start, self.pieces.len());
-        // Numbers and names have different orders.
-        self.pieces[next..].sort_unstable_by_key(|piece| (piece.at, piece.sequence));
-        let room = frame.seen.count_ones() as usize + message.printed.len();
-        let mut entries: Vec<(Text, Value)> = Vec::with_capacity(room);
-        let mut absent = message.printed.iter().copied().peekable();
-        while next < end {
-            let at = self.pieces[next].at;
-            let same = self.pieces[next..end]
-                .iter()
-                .take_while(|piece| piece.at == at);
-            let pieces = next..next + same.count();
-            next = pieces.end;
-            while let Some(before) = absent.next_if(|before| *before < at as usize) {
-                self.print_absent(&shape.fields[before], &mut entries);
-            }
-            absent.next_if_eq(&(at as usize));
-            let field = &shape.fields[at as usize];
-            entries.push((field.name.clone(), Value::Null));
-            let (_, place) = entries.last_mut().expect("one was pushed just above");
-            self.field(pieces, depth, place)
-                .map_err(|wrong| wrong.at(&field.name))?;
-            if !print_declared(self.types, field, Blank::AsStored, place) {
-                entries.pop();
-            }
+        for bytes in pieces {
+            self.find(message, shape, bytes, &mut frame)?;
         }
-        for after in absent {
-            self.print_absent(&shape.fields[after], &mut entries);
+        // The pieces of one field come one after the other, unless somebody takes pains.
+        let earlier = &mut self.earlier[frame.earlier..];
+        if !earlier.is_sorted_by_key(|piece| piece.at) {
+            earlier.sort_by_key(|piece| piece.at);
         }
-        self.pieces.truncate(frame.start);
-        *out = Value::Object(Map::from_entries(entries));
-        Ok(())
+        let entries = self.entries(message, shape, &frame, depth)?;
+        self.open = frame.found;
+        self.earlier.truncate(frame.earlier);
+        Ok(Value::Object(Map::from_sorted(entries)))
     }
 
-    fn print_absent(&self, field: &Field, entries: &mut Vec<(Text, Value)>) {
-        if let Some(value) = printed_when_absent(self.types, field) {
-            entries.push((field.name.clone(), value));
-        }
-    }
-
-    /// Collects the pieces of a message; those of an embedded one are among them.
-    fn collect(
+    /// Notes where the fields of a message are; those of an embedded one are among them.
+    fn find(
         &mut self,
         message: &'t Message,
         shape: &MapType,
         bytes: &'b [u8],
         frame: &mut Frame,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), Failure> {
         let mut fields = Fields::new(bytes);
         while let Some(key) = fields.next_key()? {
             match message.slot(key.number).map(|slot| &slot.content) {
                 None => fields.skip(key.wire)?,
                 Some(Content::Embedded(inner)) => {
                     let bytes = bytes_of(key, &mut fields)
-                        .map_err(|wrong| wrong.at("of an embedded message"))?;
-                    self.collect(inner, shape, bytes, frame)?;
+                        .map_err(|wrong| named(wrong, "of an embedded message"))?;
+                    self.find(inner, shape, bytes, frame)?;
                 }
-                Some(Content::Field {
-                    at,
-                    shape: many,
-                    drops,
-                    ..
-                }) => {
-                    if *drops && !frame.has(*at) && is_zero(many, key, &mut fields) {
-                        continue;
+                Some(Content::Field(field)) => {
+                    let bit = 1 << field.at;
+                    let is_first = frame.seen & bit == 0;
+                    if field.skips_zero && is_first && key.wire == field.wire {
+                        // Messages are full of plain fields that hold nothing.
+                        if fields.take_zero_byte() {
+                            continue;
+                        }
                     }
-                    let raw = raw_field(many, key, &mut fields)
-                        .map_err(|wrong| wrong.at(&shape.fields[*at].name))?;
-                    frame.see(*at);
-                    let sequence = self.pieces.len() - frame.start;
-                    self.pieces.push(Piece {
-                        at: *at as u32,
-                        sequence: sequence as u32,
-                        shape: many,
-                        raw,
-                    });
+                    let raw = raw_of(field, key, &mut fields)
+                        .map_err(|wrong| named(wrong, &shape.fields[field.at].name))?;
+                    let found = &mut self.found[frame.found + field.at];
+                    if is_first {
+                        frame.seen |= bit;
+                        found.shape = &field.shape;
+                        found.earlier = 0;
+                    } else if is_sum(&field.shape) {
+                        found.earlier += 1;
+                        self.earlier.push(Earlier {
+                            at: field.at as u32,
+                            raw: found.raw,
+                        });
+                    }
+                    found.raw = raw;
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads the pieces of one field.
+    /// Reads the fields that were found, in the order of their names.
+    fn entries(
+        &mut self,
+        message: &Message,
+        shape: &MapType,
+        frame: &Frame,
+        depth: usize,
+    ) -> Result<Vec<(Text, Value)>, Failure> {
+        let mut rest = frame.seen | message.printed;
+        let mut entries = Vec::with_capacity(rest.count_ones() as usize);
+        let mut earlier = frame.earlier;
+        while rest != 0 {
+            let at = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let field = &shape.fields[at];
+            if frame.seen & (1 << at) == 0 {
+                let absent = printed_when_absent(self.types, field);
+                entries.extend(absent.map(|value| (field.name.clone(), value)));
+                continue;
+            }
+            let found = self.found[frame.found + at];
+            let pieces = earlier..earlier + found.earlier as usize;
+            earlier = pieces.end;
+            match self.field(found.shape, pieces, found.raw, depth) {
+                Ok(value) => entries.push((field.name.clone(), value)),
+                Err(wrong) => return Err(named(wrong, &field.name)),
+            }
+            let (_, value) = entries.last_mut().expect("one was pushed just above");
+            if !print_declared(self.types, field, Blank::AsStored, value) {
+                entries.pop();
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Reads the pieces of one field: those that came earlier, and the last one.
     fn field(
         &mut self,
-        pieces: Range<usize>,
+        shape: &Shape,
+        earlier: Range<usize>,
+        last: Raw<'b>,
         depth: usize,
-        out: &mut Value,
-    ) -> Result<(), DecodeError> {
-        let last = self.pieces[pieces.end - 1];
-        match last.shape {
-            Shape::One(Layout::Message(ty)) if pieces.len() > 1 => {
-                let all = self.pieces[pieces].iter().map(|piece| piece.raw.bytes());
-                let all: Vec<&'b [u8]> = all.collect();
-                self.message(*ty, &all, depth + 1, out)
+    ) -> Result<Value, Failure> {
+        match shape {
+            Shape::One(Layout::Message(ty)) if !earlier.is_empty() => {
+                let earlier = self.earlier[earlier].iter().map(|piece| piece.raw);
+                let pieces = earlier.chain([last]).map(Raw::bytes);
+                self.message(*ty, &pieces.collect::<Vec<_>>(), depth + 1)
             }
-            Shape::One(layout) => self.one(layout, last.raw, depth, out),
+            Shape::One(layout) => self.one(layout, last, depth),
             Shape::List(layout) => {
-                let mut items = Vec::with_capacity(pieces.len());
-                for index in pieces {
-                    self.item(layout, self.pieces[index].raw, depth + 1, &mut items)?;
+                let mut items = Vec::with_capacity(earlier.len() + 1);
+                for index in earlier {
+                    self.item(layout, self.earlier[index].raw, depth + 1, &mut items)?;
                 }
-                *out = Value::Array(items);
-                Ok(())
+                self.item(layout, last, depth + 1, &mut items)?;
+                Ok(Value::Array(items))
             }
             Shape::Dictionary(layout, element) => {
-                let mut entries = Vec::with_capacity(pieces.len());
-                for index in pieces {
-                    entries.push((Text::default(), Value::Null));
-                    let entry = entries.last_mut().expect("one was pushed just above");
-                    let bytes = self.pieces[index].raw.bytes();
-                    self.entry(layout, *element, bytes, depth + 1, entry)?;
+                let mut entries = Vec::with_capacity(earlier.len() + 1);
+                for index in earlier {
+                    let bytes = self.earlier[index].raw.bytes();
+                    entries.push(self.entry(layout, *element, bytes, depth + 1)?);
                 }
-                *out = Value::Object(Map::from_entries(entries));
-                Ok(())
+                entries.push(self.entry(layout, *element, last.bytes(), depth + 1)?);
+                Ok(Value::Object(Map::from_entries(entries)))
             }
         }
     }
@@ -217,22 +239,18 @@ impl<'t, 'b> Reader<'t, 'b> {
         raw: Raw<'b>,
         depth: usize,
         items: &mut Vec<Value>,
-    ) -> Result<(), DecodeError> {
-        let mut push = |raw| {
-            items.push(Value::Null);
-            let item = items.last_mut().expect("one was pushed just above");
-            self.one(layout, raw, depth, item)
-        };
+    ) -> Result<(), Failure> {
         match raw {
             Raw::Bytes(packed) if wire_of(layout) != BYTES => {
                 let mut numbers = Fields::new(packed);
                 while !numbers.is_at_end() {
-                    push(raw_value(wire_of(layout), &mut numbers)?)?;
+                    let number = raw_value(wire_of(layout), &mut numbers)?;
+                    items.push(self.one(layout, number, depth)?);
                 }
-                Ok(())
             }
-            raw => push(raw),
+            raw => items.push(self.one(layout, raw, depth)?),
         }
+        Ok(())
     }
 
     /// Reads an entry of a dictionary: key and value.
@@ -242,47 +260,40 @@ impl<'t, 'b> Reader<'t, 'b> {
         element: TypeId,
         bytes: &'b [u8],
         depth: usize,
-        (name, value): &mut (Text, Value),
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(Text, Value), Failure> {
+        let (mut name, mut value) = (Text::default(), Value::Null);
         let mut fields = Fields::new(bytes);
         while let Some(key) = fields.next_key()? {
             match key.number {
-                1 => *name = scalar::read_text(bytes_of(key, &mut fields)?),
+                1 => name = scalar::read_text(bytes_of(key, &mut fields)?),
                 2 => {
-                    let raw = raw_of(layout, key, &mut fields)?;
-                    self.one(layout, raw, depth, value)?;
+                    let raw = raw_one(layout, key, &mut fields)?;
+                    value = self.one(layout, raw, depth)?;
                 }
                 _ => fields.skip(key.wire)?,
             }
         }
         if value.is_null() {
-            *value = zero(self.types, element);
+            value = zero(self.types, element);
         }
-        Ok(())
+        Ok((name, value))
     }
 
-    fn one(
-        &mut self,
-        layout: &Layout,
-        raw: Raw<'b>,
-        depth: usize,
-        out: &mut Value,
-    ) -> Result<(), DecodeError> {
+    fn one(&mut self, layout: &Layout, raw: Raw<'b>, depth: usize) -> Result<Value, Failure> {
         let bytes = match raw {
             Raw::Number(number) => {
-                *out = match layout {
+                return Ok(match layout {
                     Layout::Int32 => (number as i32).into(),
                     Layout::Int64 => (number as i64).into(),
                     Layout::Double => scalar::read_double(number)?,
                     _ => (number != 0).into(),
-                };
-                return Ok(());
+                });
             }
             Raw::Bytes(bytes) => bytes,
         };
-        *out = match layout {
+        Ok(match layout {
             Layout::Text => Value::String(scalar::read_text(bytes)),
-            Layout::Message(ty) => return self.message(*ty, &[bytes], depth + 1, out),
+            Layout::Message(ty) => return self.message(*ty, &[bytes], depth + 1),
             Layout::Bytes => scalar::read_bytes(bytes),
             Layout::Time => scalar::read_time(bytes)?,
             Layout::MicroTime => scalar::read_micro_time(bytes)?,
@@ -293,8 +304,7 @@ impl<'t, 'b> Reader<'t, 'b> {
             Layout::SchemaOr { schema, other } => self.schema_or(*schema, *other, bytes, depth)?,
             Layout::Wrapped(item) => self.wrapped(item, bytes, depth)?,
             _ => Value::Object(Map::new()),
-        };
-        Ok(())
+        })
     }
 
     /// Reads a list that stands in a message of its own. An empty one cannot be told from none.
@@ -303,13 +313,13 @@ impl<'t, 'b> Reader<'t, 'b> {
         layout: &Layout,
         bytes: &'b [u8],
         depth: usize,
-    ) -> Result<Value, DecodeError> {
+    ) -> Result<Value, Failure> {
         let mut items = Vec::new();
         let mut fields = Fields::new(bytes);
         while let Some(key) = fields.next_key()? {
             match key.number {
                 1 => {
-                    let raw = raw_of(layout, key, &mut fields)?;
+                    let raw = raw_one(layout, key, &mut fields)?;
                     self.item(layout, raw, depth, &mut items)?;
                 }
                 _ => fields.skip(key.wire)?,
@@ -328,7 +338,7 @@ impl<'t, 'b> Reader<'t, 'b> {
         other: InsteadOfSchema,
         bytes: &'b [u8],
         depth: usize,
-    ) -> Result<Value, DecodeError> {
+    ) -> Result<Value, Failure> {
         let (mut allows, mut whole, mut items) = (false, None, Vec::new());
         let mut fields = Fields::new(bytes);
         while let Some(key) = fields.next_key()? {
@@ -337,7 +347,7 @@ impl<'t, 'b> Reader<'t, 'b> {
                 (1, InsteadOfSchema::Schemas | InsteadOfSchema::Strings)
                 | (2, InsteadOfSchema::Bool) => {
                     let bytes = bytes_of(key, &mut fields)?;
-                    self.message(schema, &[bytes], depth + 2, whole.insert(Value::Null))?;
+                    whole = Some(self.message(schema, &[bytes], depth + 2)?);
                 }
                 (2, InsteadOfSchema::Schemas) => {
                     let raw = Raw::Bytes(bytes_of(key, &mut fields)?);
@@ -372,43 +382,36 @@ impl<'b> Raw<'b> {
     }
 }
 
-impl Frame {
-    /// Whether there may be a piece of a field; sure for the first 64 fields of a struct.
-    fn has(&self, at: usize) -> bool {
-        bit(at).is_none_or(|bit| self.seen & bit != 0)
-    }
-
-    fn see(&mut self, at: usize) {
-        self.seen |= bit(at).unwrap_or_default();
-    }
+impl Found<'_, '_> {
+    /// Stands in a place that is free.
+    const NOTHING: Self = Found {
+        shape: &Shape::One(Layout::Nothing),
+        raw: Raw::Number(0),
+        earlier: 0,
+    };
 }
 
-fn bit(at: usize) -> Option<u64> {
-    1u64.checked_shl(u32::try_from(at).ok()?)
-}
-
-/// Steps over a plain field that holds nothing, of which messages are full.
-fn is_zero(shape: &Shape, key: Key, fields: &mut Fields<'_>) -> bool {
-    match (shape, key.wire) {
-        (Shape::One(Layout::Text | Layout::Bytes), BYTES)
-        | (Shape::One(Layout::Int32 | Layout::Int64 | Layout::Bool), VARINT) => {
-            fields.take_zero_byte()
-        }
-        _ => false,
+/// Whether all pieces of a field count; otherwise only the last one does.
+fn is_sum(shape: &Shape) -> bool {
+    match shape {
+        Shape::List(_) | Shape::Dictionary(_, _) => true,
+        Shape::One(layout) => matches!(layout, Layout::Message(_)),
     }
 }
 
 /// Takes one occurrence of a field. Numbers of a list may stand together.
-fn raw_field<'b>(shape: &Shape, key: Key, fields: &mut Fields<'b>) -> Result<Raw<'b>, DecodeError> {
-    match shape {
-        Shape::One(layout) => raw_of(layout, key, fields),
-        Shape::List(_) if key.wire == BYTES => fields.bytes().map(Raw::Bytes),
-        Shape::List(layout) => raw_of(layout, key, fields),
-        Shape::Dictionary(_, _) => bytes_of(key, fields).map(Raw::Bytes),
+#[inline(always)]
+fn raw_of<'b>(field: &FieldSlot, key: Key, fields: &mut Fields<'b>) -> Result<Raw<'b>, Failure> {
+    let is_packed = key.wire == BYTES && matches!(field.shape, Shape::List(_));
+    if key.wire == field.wire || is_packed {
+        raw_value(key.wire, fields)
+    } else {
+        Err(wrong_wire_type(key.wire, ""))
     }
 }
 
-fn raw_of<'b>(layout: &Layout, key: Key, fields: &mut Fields<'b>) -> Result<Raw<'b>, DecodeError> {
+/// Takes one value that is laid out in one way only.
+fn raw_one<'b>(layout: &Layout, key: Key, fields: &mut Fields<'b>) -> Result<Raw<'b>, Failure> {
     if key.wire == wire_of(layout) {
         raw_value(key.wire, fields)
     } else {
@@ -416,7 +419,8 @@ fn raw_of<'b>(layout: &Layout, key: Key, fields: &mut Fields<'b>) -> Result<Raw<
     }
 }
 
-fn raw_value<'b>(wire: u8, fields: &mut Fields<'b>) -> Result<Raw<'b>, DecodeError> {
+#[inline(always)]
+fn raw_value<'b>(wire: u8, fields: &mut Fields<'b>) -> Result<Raw<'b>, Failure> {
     match wire {
         VARINT => fields.varint().map(Raw::Number),
         FIXED64 => fields.fixed64().map(Raw::Number),
@@ -424,29 +428,20 @@ fn raw_value<'b>(wire: u8, fields: &mut Fields<'b>) -> Result<Raw<'b>, DecodeErr
     }
 }
 
-impl DecodeError {
-    /// Names the field whose layout is wrong, unless something inside it was named already.
-    fn at(self, name: &str) -> DecodeError {
-        match self {
-            DecodeError::WrongWireType { wire, field } if field.is_empty() => {
-                wrong_wire_type(wire, name)
-            }
-            other => other,
+/// Names the field whose layout is wrong, unless something inside it was named already.
+#[cold]
+fn named(wrong: Failure, name: &str) -> Failure {
+    match *wrong {
+        DecodeError::WrongWireType { wire, field } if field.is_empty() => {
+            wrong_wire_type(wire, name)
         }
+        other => other.into(),
     }
 }
 
-fn bytes_of<'b>(key: Key, fields: &mut Fields<'b>) -> Result<&'b [u8], DecodeError> {
+fn bytes_of<'b>(key: Key, fields: &mut Fields<'b>) -> Result<&'b [u8], Failure> {
     match key.wire {
         BYTES => fields.bytes(),
         wire => Err(wrong_wire_type(wire, "")),
-    }
-}
-
-fn wire_of(layout: &Layout) -> u8 {
-    match layout {
-        Layout::Int32 | Layout::Int64 | Layout::Bool => VARINT,
-        Layout::Double => FIXED64,
-        _ => BYTES,
     }
 }

@@ -3,14 +3,12 @@
 //! Contract: the `Marshal` and `Unmarshal` methods that apimachinery writes by hand. A zero time
 //! is an empty message; a time keeps no fraction, a micro time six digits of it.
 
-use std::fmt::{Display, Write as _};
-
 use object::quantity::Quantity;
 use object::time::{MicroTime, Time, go_duration_parse, go_duration_print};
 use object::{Text, Value, json};
 
-use super::DecodeError;
 use super::wire::{BYTES, Backward, Fields, VARINT};
+use super::{DecodeError, Failure};
 use crate::decode::base64;
 
 const SECOND_MICROS: i64 = 1_000_000;
@@ -68,11 +66,11 @@ pub(super) fn read_bytes(bytes: &[u8]) -> Value {
 }
 
 /// Reads a floating point number; one that is whole is an integer, as JSON has it.
-pub(super) fn read_double(bits: u64) -> Result<Value, DecodeError> {
+pub(super) fn read_double(bits: u64) -> Result<Value, Failure> {
     const EXACT_MAX: f64 = (1_u64 << 53) as f64;
     let number = f64::from_bits(bits);
     if !number.is_finite() {
-        return Err(DecodeError::Double(number));
+        return Err(DecodeError::Double(number).into());
     }
     let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
     let is_negative_zero = number == 0.0 && number.is_sign_negative();
@@ -83,7 +81,7 @@ pub(super) fn read_double(bits: u64) -> Result<Value, DecodeError> {
     })
 }
 
-pub(super) fn read_time(bytes: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn read_time(bytes: &[u8]) -> Result<Value, Failure> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -92,11 +90,11 @@ pub(super) fn read_time(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(if time.is_zero() {
         Value::Null
     } else {
-        print(time)
+        Value::String(time.to_text())
     })
 }
 
-pub(super) fn read_micro_time(bytes: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn read_micro_time(bytes: &[u8]) -> Result<Value, Failure> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -106,20 +104,13 @@ pub(super) fn read_micro_time(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(if time.is_zero() {
         Value::Null
     } else {
-        print(time)
+        time.to_string().into()
     })
-}
-
-/// Prints into a text of the tree, which has room for a time without an allocation.
-fn print(time: impl Display) -> Value {
-    let mut text = Text::default();
-    let _ = write!(text, "{time}");
-    Value::String(text)
 }
 
 /// Seconds from the start of 1970 and nanoseconds from there, both within the years that have
 /// four digits.
-fn timestamp(bytes: &[u8]) -> Result<(i64, i64), DecodeError> {
+fn timestamp(bytes: &[u8]) -> Result<(i64, i64), Failure> {
     const SECOND_NANOS: i64 = SECOND_MICROS * MICRO_NANOS;
     let [seconds, nanos] = numbers(bytes, ["seconds", "nanos"])?;
     let nanos = i64::from(nanos as i32);
@@ -131,17 +122,17 @@ fn timestamp(bytes: &[u8]) -> Result<(i64, i64), DecodeError> {
     if TIME_SECONDS.contains(&seconds) {
         Ok((seconds, nanos))
     } else {
-        Err(DecodeError::Time { seconds })
+        Err(DecodeError::Time { seconds }.into())
     }
 }
 
-pub(super) fn read_duration(bytes: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn read_duration(bytes: &[u8]) -> Result<Value, Failure> {
     let [nanos] = numbers(bytes, ["duration"])?;
     Ok(go_duration_print(nanos).into())
 }
 
 /// Reads a message whose first fields are numbers.
-fn numbers<const N: usize>(bytes: &[u8], names: [&str; N]) -> Result<[i64; N], DecodeError> {
+fn numbers<const N: usize>(bytes: &[u8], names: [&str; N]) -> Result<[i64; N], Failure> {
     let mut values = [0; N];
     let mut fields = Fields::new(bytes);
     while let Some(key) = fields.next_key()? {
@@ -154,17 +145,19 @@ fn numbers<const N: usize>(bytes: &[u8], names: [&str; N]) -> Result<[i64; N], D
     Ok(values)
 }
 
-pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Failure> {
     match first_bytes(bytes, "string")? {
         None => Ok("0".into()),
         Some(text) => {
-            let quantity = Quantity::parse(&read_text(text))?;
-            Ok(quantity.canonical().into())
+            let text = String::from_utf8_lossy(text);
+            Ok(Quantity::canonical_text(&text)
+                .map_err(DecodeError::from)?
+                .into())
         }
     }
 }
 
-pub(super) fn read_int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn read_int_or_string(bytes: &[u8]) -> Result<Value, Failure> {
     let (mut kind, mut integer, mut text) = (0, 0, Text::default());
     let mut fields = Fields::new(bytes);
     while let Some(key) = fields.next_key()? {
@@ -182,25 +175,25 @@ pub(super) fn read_int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
     match kind {
         0 => Ok(integer.into()),
         1 => Ok(text.into()),
-        other => Err(DecodeError::IntOrString(other)),
+        other => Err(DecodeError::IntOrString(other).into()),
     }
 }
 
 /// Reads JSON text; none of it is `null`.
-pub(super) fn read_json(bytes: &[u8], object: bool) -> Result<Value, DecodeError> {
+pub(super) fn read_json(bytes: &[u8], object: bool) -> Result<Value, Failure> {
     let value = match first_bytes(bytes, "raw")? {
         None | Some([]) => return Ok(Value::Null),
-        Some(text) => json::parse(text)?,
+        Some(text) => json::parse(text).map_err(DecodeError::from)?,
     };
     match value {
         Value::Object(_) | Value::Null => Ok(value),
-        _ if object => Err(DecodeError::FieldSet),
+        _ if object => Err(DecodeError::FieldSet.into()),
         _ => Ok(value),
     }
 }
 
 /// The bytes of the field 1, which is the only one.
-fn first_bytes<'b>(bytes: &'b [u8], name: &str) -> Result<Option<&'b [u8]>, DecodeError> {
+fn first_bytes<'b>(bytes: &'b [u8], name: &str) -> Result<Option<&'b [u8]>, Failure> {
     let mut found = None;
     let mut fields = Fields::new(bytes);
     while let Some(key) = fields.next_key()? {
@@ -214,9 +207,7 @@ fn first_bytes<'b>(bytes: &'b [u8], name: &str) -> Result<Option<&'b [u8]>, Deco
 }
 
 #[cold]
-pub(super) fn wrong_wire_type(wire: u8, field: &str) -> DecodeError {
-    DecodeError::WrongWireType {
-        wire,
-        field: field.to_owned(),
-    }
+pub(super) fn wrong_wire_type(wire: u8, field: &str) -> Failure {
+    let field = field.to_owned();
+    DecodeError::WrongWireType { wire, field }.into()
 }

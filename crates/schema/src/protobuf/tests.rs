@@ -272,6 +272,15 @@ fn what_comes_twice_is_merged_or_the_last_one_counts() {
             value!({"embeddedPlain": "a", "embedded": "b"}),
         ),
         (b"\x92\x01\x02\x01\x02\x90\x01\x03", value!({"numbers": [1, 2, 3]})),
+        // Items of two lists and pieces of a struct, in turns.
+        (
+            b"\x8a\x01\x01a\x90\x01\x01\xb2\x01\x03\x32\x01s\x8a\x01\x01b\x90\x01\x02\xb2\x01\x05\x8a\x01\x02cd\
+              \x8a\x01\x01c\xb2\x01\x06\x8a\x01\x03efg\x90\x01\x03",
+            value!({
+                "strings": ["a", "b", "c"], "numbers": [1, 2, 3],
+                "struct": {"plainStruct": {"name": ""}, "string": "s", "strings": ["cd", "efg"]},
+            }),
+        ),
         // Unknown fields of every wire type are left out.
         (
             b"\xa0\x06\x01\xa1\x06\0\0\0\0\0\0\0\0\xa2\x06\x01a\xa3\x06\x08\x01\xa4\x06\xa5\x06\0\0\0\0",

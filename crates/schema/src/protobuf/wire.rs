@@ -3,7 +3,7 @@
 //! Messages are written from their end to their beginning, so that the length of a message is
 //! known when it is written and nothing is measured or moved.
 
-use super::DecodeError;
+use super::{DecodeError, Failure};
 
 /// A number in groups of seven bits.
 pub(super) const VARINT: u8 = 0;
@@ -164,20 +164,22 @@ impl<'b> Fields<'b> {
     }
 
     /// The key of the next field.
-    pub(super) fn key(&mut self) -> Result<Key, DecodeError> {
+    #[inline(always)]
+    pub(super) fn key(&mut self) -> Result<Key, Failure> {
         let key = self.varint()?;
         let wire = (key & 7) as u8;
         // Upstream keeps 32 bits and refuses what is not positive.
         let number = (key >> 3) as i32;
         match (u32::try_from(number), wire) {
-            (_, GROUP_END) => Err(DecodeError::UnexpectedEndOfGroup),
+            (_, GROUP_END) => Err(DecodeError::UnexpectedEndOfGroup.into()),
             (Ok(number @ 1..), _) => Ok(Key { number, wire }),
-            _ => Err(DecodeError::IllegalTag { number, wire }),
+            _ => Err(DecodeError::IllegalTag { number, wire }.into()),
         }
     }
 
     /// The next field's key, or nothing at the end of the message.
-    pub(super) fn next_key(&mut self) -> Result<Option<Key>, DecodeError> {
+    #[inline(always)]
+    pub(super) fn next_key(&mut self) -> Result<Option<Key>, Failure> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -185,6 +187,7 @@ impl<'b> Fields<'b> {
     }
 
     /// Takes the next byte if it is 0: a number that is 0, or no bytes.
+    #[inline(always)]
     pub(super) fn take_zero_byte(&mut self) -> bool {
         match self.rest {
             [0, rest @ ..] => {
@@ -195,12 +198,24 @@ impl<'b> Fields<'b> {
         }
     }
 
-    #[inline]
-    pub(super) fn varint(&mut self) -> Result<u64, DecodeError> {
-        if let [byte @ 0..0x80, rest @ ..] = self.rest {
-            self.rest = rest;
-            return Ok(u64::from(*byte));
+    #[inline(always)]
+    pub(super) fn varint(&mut self) -> Result<u64, Failure> {
+        match self.rest {
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            [first, second @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(first & 0x7f) | u64::from(*second) << 7)
+            }
+            _ => self.long_varint(),
         }
+    }
+
+    /// A number of more than two bytes, which is neither the key of a field nor a usual length.
+    #[cold]
+    fn long_varint(&mut self) -> Result<u64, Failure> {
         let mut value = 0;
         for at in 0..VARINT_BYTES_MAX {
             let byte = *self.rest.get(at).ok_or(DecodeError::UnexpectedEnd)?;
@@ -210,19 +225,20 @@ impl<'b> Fields<'b> {
                 return Ok(value);
             }
         }
-        Err(DecodeError::Overflow)
+        Err(DecodeError::Overflow.into())
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'b [u8], DecodeError> {
+    #[inline(always)]
+    pub(super) fn bytes(&mut self) -> Result<&'b [u8], Failure> {
         let length = self.varint()?;
         if i64::try_from(length).is_err() {
-            return Err(DecodeError::NegativeLength);
+            return Err(DecodeError::NegativeLength.into());
         }
         let length = usize::try_from(length).map_err(|_| DecodeError::UnexpectedEnd)?;
         self.take(length)
     }
 
-    pub(super) fn fixed64(&mut self) -> Result<u64, DecodeError> {
+    pub(super) fn fixed64(&mut self) -> Result<u64, Failure> {
         let bytes = self.take(8)?;
         Ok(u64::from_le_bytes(
             bytes.try_into().expect("eight bytes were taken"),
@@ -230,7 +246,7 @@ impl<'b> Fields<'b> {
     }
 
     /// Leaves out the value of a field that nobody knows.
-    pub(super) fn skip(&mut self, wire: u8) -> Result<(), DecodeError> {
+    pub(super) fn skip(&mut self, wire: u8) -> Result<(), Failure> {
         let mut open_groups = 0usize;
         let mut wire = wire;
         loop {
@@ -245,7 +261,7 @@ impl<'b> Fields<'b> {
                         .ok_or(DecodeError::UnexpectedEndOfGroup)?;
                 }
                 FIXED32 => drop(self.take(4)?),
-                wire => return Err(DecodeError::IllegalWireType { wire }),
+                wire => return Err(DecodeError::IllegalWireType { wire }.into()),
             }
             if open_groups == 0 {
                 return Ok(());
@@ -254,7 +270,8 @@ impl<'b> Fields<'b> {
         }
     }
 
-    fn take(&mut self, length: usize) -> Result<&'b [u8], DecodeError> {
+    #[inline(always)]
+    fn take(&mut self, length: usize) -> Result<&'b [u8], Failure> {
         let (taken, rest) = self
             .rest
             .split_at_checked(length)
