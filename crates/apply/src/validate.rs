@@ -7,7 +7,7 @@
 use std::fmt;
 
 use object::{Text, Value};
-use schema::{ListTopology, ListType, Scalar, TypeId, Types};
+use schema::{ListTopology, ListType, Scalar, Type, TypeId, Types};
 
 use crate::{
     go,
@@ -82,6 +82,9 @@ pub fn validate(value: &Value, typing: Typing<'_>, repeats: Repeats) -> Result<(
             walk.path.pop();
             continue;
         };
+        if fits_as_scalar(walk.types.get(ty), value) {
+            continue;
+        }
         walk.path.push(step);
         match walk.enter(value, ty) {
             Some(below) => open.push(below),
@@ -254,14 +257,23 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
-    let fits = match scalar {
+/// Whether a value is of the scalar that its type takes, as most are.
+fn fits_as_scalar(ty: &Type, value: &Value) -> bool {
+    let is_scalar = !matches!(value, Value::Null | Value::Array(_) | Value::Object(_));
+    is_scalar && ty.scalar.is_some_and(|scalar| fits(scalar, value))
+}
+
+fn fits(scalar: Scalar, value: &Value) -> bool {
+    match scalar {
         Scalar::String => matches!(value, Value::String(_)),
         Scalar::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),
         Scalar::Boolean => matches!(value, Value::Bool(_)),
         Scalar::Untyped => !matches!(value, Value::Array(_) | Value::Object(_)),
-    };
-    if fits {
+    }
+}
+
+fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
+    if fits(scalar, value) {
         return None;
     }
     Some(match scalar {

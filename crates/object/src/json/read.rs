@@ -12,6 +12,10 @@ use super::{DEPTH_MAX, DUPLICATES_BYTES_MAX, DUPLICATES_MAX, Error, number_as_wr
 use crate::value::text_order;
 use crate::{Map, Text, Value};
 
+/// Why reading stopped. A result with a pointer in it stays in registers, which one with all that
+/// an error may hold does not.
+pub(super) type Failure = Box<Error>;
+
 /// What a finished reader hands out.
 pub(super) struct Read {
     pub(super) value: Value,
@@ -90,20 +94,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the whole text.
-    pub(super) fn read(mut self) -> Result<Read, Error> {
-        let value = self.value()?;
+    pub(super) fn read(mut self) -> Result<Read, Failure> {
+        self.value()?;
         self.skip_space();
         if let Some(&byte) = self.bytes.get(self.at) {
-            return Err(Error::TrailingData {
-                offset: self.at,
-                byte,
-            });
+            let offset = self.at;
+            return Err(Error::TrailingData { offset, byte }.into());
         }
         if let Some(error) = self.range_error {
-            return Err(error);
+            return Err(error.into());
         }
         Ok(Read {
-            value,
+            value: self.items.pop().unwrap_or_default(),
             has_duplicates: self.has_duplicates,
             duplicates: self
                 .tracker
@@ -112,98 +114,104 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn value(&mut self) -> Result<Value, Error> {
+    /// Reads one value; it is left as an item, since no container is around it.
+    fn value(&mut self) -> Result<(), Failure> {
         loop {
-            if let Some(value) = self.start()?
-                && let Some(whole) = self.finish(value)?
-            {
-                return Ok(whole);
+            self.skip_space();
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    let text = self.string()?;
+                    self.put(Value::String(text));
+                }
+                b'{' => {
+                    self.open(Frame::Object(self.fields.len()), b'{')?;
+                    if self.peek_after_space()? != b'}' {
+                        self.key()?;
+                        continue;
+                    }
+                    self.close(Value::Object(Map::new()));
+                }
+                b'[' => {
+                    self.open(Frame::Array(self.items.len()), b'[')?;
+                    if self.peek_after_space()? != b']' {
+                        continue;
+                    }
+                    self.close(Value::Array(Vec::new()));
+                }
+                _ => {
+                    let value = self.bare()?;
+                    self.put(value);
+                }
+            }
+            if self.is_whole()? {
+                return Ok(());
             }
         }
     }
 
-    /// Reads a scalar or an empty container; a container with content is only opened.
-    fn start(&mut self) -> Result<Option<Value>, Error> {
-        self.skip_space();
-        let value = match self.peek()? {
-            b'"' => {
-                self.at += 1;
-                Value::String(self.string()?)
-            }
-            b'{' => {
-                self.open(Frame::Object(self.fields.len()), b'{')?;
-                if self.peek_after_space()? != b'}' {
-                    self.key()?;
-                    return Ok(None);
-                }
-                self.at += 1;
-                self.close();
-                Value::Object(Map::new())
-            }
-            b'[' => {
-                self.open(Frame::Array(self.items.len()), b'[')?;
-                if self.peek_after_space()? != b']' {
-                    return Ok(None);
-                }
-                self.at += 1;
-                self.close();
-                Value::Array(Vec::new())
-            }
-            b'-' | b'0'..=b'9' => self.number()?,
-            b't' => self.literal(Value::Bool(true), &TRUE)?,
-            b'f' => self.literal(Value::Bool(false), &FALSE)?,
-            b'n' => self.literal(Value::Null, &NULL)?,
-            _ => return Err(self.unexpected("looking for beginning of value")),
-        };
-        Ok(Some(value))
+    /// Reads a value that stands without quotes or brackets.
+    fn bare(&mut self) -> Result<Value, Failure> {
+        match self.peek()? {
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.literal(Value::Bool(true), &TRUE),
+            b'f' => self.literal(Value::Bool(false), &FALSE),
+            b'n' => self.literal(Value::Null, &NULL),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
     }
 
-    /// Puts a value in its container and closes every container that ends here. Gives the value
-    /// back if there is no container left: then it is the whole.
-    fn finish(&mut self, mut value: Value) -> Result<Option<Value>, Error> {
+    /// Puts a value in its container.
+    #[inline(always)]
+    fn put(&mut self, value: Value) {
+        if let Some(Frame::Object(_)) = self.frames.last() {
+            let (_, place) = self
+                .fields
+                .last_mut()
+                .expect("its key was pushed before its value");
+            // A `null` stood here, which needs no dropping.
+            std::mem::forget(std::mem::replace(place, value));
+        } else {
+            self.items.push(value);
+        }
+    }
+
+    /// Closes every container that ends here and goes to the next value, unless there is none left
+    /// to go to: then the value that was put last is the whole.
+    fn is_whole(&mut self) -> Result<bool, Failure> {
         while let Some(&frame) = self.frames.last() {
-            let byte = self.peek_after_space();
-            match frame {
-                Frame::Array(start) => {
-                    self.items.push(value);
-                    match byte? {
-                        b',' => {
-                            self.at += 1;
-                            return Ok(None);
-                        }
-                        b']' => value = Value::Array(take_tail(&mut self.items, start)),
-                        _ => return Err(self.unexpected("after array element")),
-                    }
+            match (frame, self.peek_after_space()?) {
+                (Frame::Array(_), b',') => {
+                    self.at += 1;
+                    return Ok(false);
                 }
-                Frame::Object(start) => {
-                    self.fields
-                        .last_mut()
-                        .expect("its key was pushed before its value")
-                        .1 = value;
-                    match byte? {
-                        b',' => {
-                            self.at += 1;
-                            self.skip_space();
-                            self.key()?;
-                            return Ok(None);
-                        }
-                        b'}' => value = Value::Object(self.take_map(start)),
-                        _ => return Err(self.unexpected("after object key:value pair")),
-                    }
+                (Frame::Array(start), b']') => {
+                    let items = take_tail(&mut self.items, start);
+                    self.close(Value::Array(items));
+                }
+                (Frame::Object(_), b',') => {
+                    self.at += 1;
+                    self.skip_space();
+                    self.key()?;
+                    return Ok(false);
+                }
+                (Frame::Object(start), b'}') => {
+                    let map = self.take_map(start);
+                    self.close(Value::Object(map));
+                }
+                (Frame::Array(_), _) => return Err(self.unexpected("after array element")),
+                (Frame::Object(_), _) => {
+                    return Err(self.unexpected("after object key:value pair"));
                 }
             }
-            self.at += 1;
-            self.close();
         }
-        Ok(Some(value))
+        Ok(true)
     }
 
-    fn open(&mut self, frame: Frame, byte: u8) -> Result<(), Error> {
+    fn open(&mut self, frame: Frame, byte: u8) -> Result<(), Failure> {
         if self.frames.len() == DEPTH_MAX {
-            return Err(Error::Depth {
-                offset: self.at,
-                byte,
-            });
+            let offset = self.at;
+            return Err(Error::Depth { offset, byte }.into());
         }
         if let (Some(tracker), Frame::Object(_)) = (&mut self.tracker, frame) {
             tracker.seen.push(HashSet::new());
@@ -213,11 +221,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn close(&mut self) {
+    /// Steps over the bracket that ends a container and puts the container in its own.
+    fn close(&mut self, value: Value) {
+        self.at += 1;
         let frame = self.frames.pop();
         if let (Some(tracker), Some(Frame::Object(_))) = (&mut self.tracker, frame) {
             tracker.seen.pop();
         }
+        self.put(value);
     }
 
     fn take_map(&mut self, start: usize) -> Map {
@@ -238,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a key and the colon after it.
-    fn key(&mut self) -> Result<(), Error> {
+    fn key(&mut self) -> Result<(), Failure> {
         if self.peek()? != b'"' {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
@@ -278,7 +289,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the rest of a string whose opening quote is behind us.
-    fn string(&mut self) -> Result<Text, Error> {
+    fn string(&mut self) -> Result<Text, Failure> {
         let start = self.at;
         self.at = end_of_plain(self.bytes, start);
         match self.peek()? {
@@ -293,7 +304,7 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn escaped_string(&mut self, start: usize) -> Result<Text, Error> {
+    fn escaped_string(&mut self, start: usize) -> Result<Text, Failure> {
         let mut text = String::from(&self.text[start..self.at]);
         loop {
             match self.peek()? {
@@ -314,7 +325,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an escape whose backslash is behind us.
-    fn escape(&mut self) -> Result<char, Error> {
+    fn escape(&mut self) -> Result<char, Failure> {
         let character = match self.byte_or_space() {
             b'"' => '"',
             b'\\' => '\\',
@@ -336,7 +347,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes a character of a UTF-16 unit, with the low surrogate that may follow it.
-    fn after_unit(&mut self, unit: u32) -> Result<char, Error> {
+    fn after_unit(&mut self, unit: u32) -> Result<char, Failure> {
         if let Some(character) = char::from_u32(unit) {
             return Ok(character);
         }
@@ -353,7 +364,7 @@ impl<'a> Reader<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn hex4(&mut self) -> Result<u32, Error> {
+    fn hex4(&mut self) -> Result<u32, Failure> {
         let mut unit = 0;
         for _ in 0..4 {
             let Some(digit) = char::from(self.byte_or_space()).to_digit(16) else {
@@ -365,7 +376,7 @@ impl<'a> Reader<'a> {
         Ok(unit)
     }
 
-    fn literal(&mut self, value: Value, rest: &[(u8, &'static str)]) -> Result<Value, Error> {
+    fn literal(&mut self, value: Value, rest: &[(u8, &'static str)]) -> Result<Value, Failure> {
         self.at += 1;
         for &(byte, context) in rest {
             if self.byte_or_space() != byte {
@@ -376,7 +387,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    fn number(&mut self) -> Result<Value, Error> {
+    fn number(&mut self) -> Result<Value, Failure> {
         let start = self.at;
         let negative = self.bytes[start] == b'-';
         self.at += usize::from(negative);
@@ -434,7 +445,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    fn some_digits(&mut self, context: &'static str) -> Result<(), Error> {
+    fn some_digits(&mut self, context: &'static str) -> Result<(), Failure> {
         if !self.byte_or_space().is_ascii_digit() {
             return Err(self.unexpected(context));
         }
@@ -450,12 +461,13 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn peek(&self) -> Result<u8, Error> {
-        self.bytes.get(self.at).copied().ok_or(Error::UnexpectedEnd)
+    fn peek(&self) -> Result<u8, Failure> {
+        let byte = self.bytes.get(self.at);
+        byte.copied().ok_or_else(|| Error::UnexpectedEnd.into())
     }
 
     #[inline]
-    fn peek_after_space(&mut self) -> Result<u8, Error> {
+    fn peek_after_space(&mut self) -> Result<u8, Failure> {
         self.skip_space();
         self.peek()
     }
@@ -467,12 +479,13 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn unexpected(&self, context: &'static str) -> Error {
-        Error::Syntax {
+    fn unexpected(&self, context: &'static str) -> Failure {
+        let error = Error::Syntax {
             offset: self.at,
             byte: self.byte_or_space(),
             context,
-        }
+        };
+        error.into()
     }
 }
 
@@ -607,11 +620,11 @@ fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
 /// Hands `read` the text as valid UTF-8 and puts its errors right.
 pub(super) fn with_clean_text<T>(
     text: &[u8],
-    read: impl FnOnce(&str) -> Result<T, Error>,
+    read: impl FnOnce(&str) -> Result<T, Failure>,
 ) -> Result<T, Error> {
     match clean(text) {
-        Cow::Borrowed(text) => read(text),
-        Cow::Owned(cleaned) => read(&cleaned).map_err(|error| at_original(error, text)),
+        Cow::Borrowed(text) => read(text).map_err(|error| *error),
+        Cow::Owned(cleaned) => read(&cleaned).map_err(|error| at_original(*error, text)),
     }
 }
 

@@ -218,6 +218,32 @@ fn syntax_errors_speak_as_go_does() {
 }
 
 #[test]
+fn a_sign_is_escaped_wherever_it_stands() {
+    let signs = [
+        ("\"", "\\\""),
+        ("\\", "\\\\"),
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\n", "\\n"),
+        ("\u{1f}", "\\u001f"),
+        ("\u{2028}", "\\u2028"),
+        ("é", "é"),
+        ("\u{7f}", "\u{7f}"),
+        ("=", "="),
+    ];
+    for (sign, escaped) in signs {
+        for (before, after) in (0..20).flat_map(|before| (0..20).map(move |after| (before, after)))
+        {
+            let around =
+                |middle: &str| format!("{}{middle}{}", "a".repeat(before), "z".repeat(after));
+            let expected = format!("\"{}\"", around(escaped));
+            assert_eq!(text(&around(sign).into()), expected);
+        }
+    }
+}
+
+#[test]
 fn invalid_utf_8_becomes_the_replacement_character_byte_by_byte() {
     assert_eq!(parse(b"\"a\xff\xfeb\""), Ok(value!("a\u{fffd}\u{fffd}b")));
     assert_eq!(parse(b"\"\xe2\x82\""), Ok(value!("\u{fffd}\u{fffd}")));

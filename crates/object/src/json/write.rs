@@ -158,44 +158,57 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let plain = plain_prefix(bytes);
-    out.extend_from_slice(&bytes[..plain]);
-    if plain < bytes.len() {
-        write_rest(&bytes[plain..], out);
+    if is_plain(bytes) {
+        out.extend_from_slice(bytes);
+    } else {
+        write_with_escapes(bytes, out);
     }
     out.push(b'"');
 }
 
-/// How many bytes from the start surely need no attention, found eight at a time.
+/// Whether surely no byte needs attention, found out eight bytes at a time. The last bytes are
+/// looked at together with some that were looked at before.
 #[inline]
-fn plain_prefix(bytes: &[u8]) -> usize {
+fn is_plain(bytes: &[u8]) -> bool {
+    let halves = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>());
+    let last = match (bytes.last_chunk::<8>(), halves) {
+        (Some(last), _) => u64::from_le_bytes(*last),
+        (None, (Some(first), Some(last))) => {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+            first | last << 32
+        }
+        _ => {
+            let mut bytes = bytes.iter();
+            return bytes.all(|byte| ESCAPES[usize::from(*byte)] == PLAIN);
+        }
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    let hits = words.iter().fold(attention(last), |hits, word| {
+        hits | attention(u64::from_le_bytes(*word))
+    });
+    hits == 0
+}
+
+/// Not 0 if one of eight bytes may need attention.
+#[inline]
+const fn attention(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES * 0x80;
-    /// Marks the high bit of each byte that is zero; only the lowest mark is exact.
+    /// Marks the high bit of a byte that is zero, and maybe of others if there is one.
     const fn zeros(word: u64) -> u64 {
         word.wrapping_sub(ONES) & !word
     }
-    let (chunks, tail) = bytes.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let word = u64::from_le_bytes(*chunk);
-        // Two signs that differ in one bit are found together once that bit is set.
-        let hits = zeros((word | (ONES * 0x04)) ^ (ONES * b'&' as u64))
-            | zeros((word | (ONES * 0x02)) ^ (ONES * b'>' as u64))
-            | zeros(word ^ (ONES * b'\\' as u64))
-            | word.wrapping_sub(ONES * 0x20)
-            | word;
-        if hits & HIGHS != 0 {
-            return index * 8 + ((hits & HIGHS).trailing_zeros() / 8) as usize;
-        }
-    }
-    let end = tail
-        .iter()
-        .position(|byte| ESCAPES[*byte as usize] != PLAIN);
-    bytes.len() - tail.len() + end.unwrap_or(tail.len())
+    // Two signs that differ in one bit are found together once that bit is set.
+    let hits = zeros((word | (ONES * 0x04)) ^ (ONES * b'&' as u64))
+        | zeros((word | (ONES * 0x02)) ^ (ONES * b'>' as u64))
+        | zeros(word ^ (ONES * b'\\' as u64))
+        | word.wrapping_sub(ONES * 0x20)
+        | word;
+    hits & HIGHS
 }
 
-/// Writes the bytes of a string from the first on that may need attention.
-fn write_rest(bytes: &[u8], out: &mut Vec<u8>) {
+/// Writes the bytes of a string some of which may need attention.
+fn write_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
     let mut plain = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         let escape = ESCAPES[byte as usize];
