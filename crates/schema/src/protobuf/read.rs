@@ -430,13 +430,13 @@ fn raw_value<'b>(wire: u8, fields: &mut Fields<'b>) -> Result<Raw<'b>, Failure> 
 
 /// Names the field whose layout is wrong, unless something inside it was named already.
 #[cold]
-fn named(wrong: Failure, name: &str) -> Failure {
-    match *wrong {
-        DecodeError::WrongWireType { wire, field } if field.is_empty() => {
-            wrong_wire_type(wire, name)
-        }
-        other => other.into(),
+fn named(mut wrong: Failure, name: &str) -> Failure {
+    if let DecodeError::WrongWireType { field, .. } = &mut *wrong
+        && field.is_empty()
+    {
+        name.clone_into(field);
     }
+    wrong
 }
 
 fn bytes_of<'b>(key: Key, fields: &mut Fields<'b>) -> Result<&'b [u8], Failure> {
