@@ -9,7 +9,7 @@ mod admission;
 mod apps;
 mod autoscaling;
 mod batch;
-mod check;
+pub(crate) mod check;
 mod claims;
 mod conditions;
 mod core;

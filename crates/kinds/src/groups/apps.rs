@@ -6,6 +6,7 @@ use super::disabled;
 use super::strategy::{STATUS, keep_status_or_spec, no_status, status_or_spec};
 use crate::defaults::fill::{at, copy, object, text_at, within};
 use crate::defaults::workloads::{self, TEMPLATE_GENERATION};
+use crate::validation::check::same_maps;
 use crate::{Generation, NameRule, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
@@ -113,8 +114,12 @@ fn daemon_set_create(new: &mut Map) {
 
 fn daemon_set_update(new: &mut Map, old: &Map, subresource: &str) {
     template_update(new, old, subresource);
-    let template = ["spec", "template"];
-    let changed = at(new, &template) != at(old, &template);
+    let template =
+        |daemon_set| object(daemon_set, "spec").and_then(|spec| object(spec, "template"));
+    let changed = match (template(new), template(old)) {
+        (Some(new), Some(old)) => !same_maps(new, old),
+        (new, old) => new != old,
+    };
     set_template_generation(
         new,
         template_generation(old).saturating_add(i64::from(changed)),

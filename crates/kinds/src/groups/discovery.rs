@@ -4,6 +4,7 @@ use object::Map;
 
 use crate::defaults::cluster::endpoint_slice;
 use crate::defaults::fill::each;
+use crate::validation::check::same_field;
 use crate::{Generation, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
@@ -12,7 +13,7 @@ pub(super) fn rules(kind: &str) -> Rules {
             defaults: endpoint_slice,
             prepare_create: drop_topology,
             prepare_update: |new, old, _| {
-                if new.get("endpoints") != old.get("endpoints") {
+                if !same_field(new, old, "endpoints") {
                     drop_topology(new);
                 }
             },

@@ -501,8 +501,7 @@ fn template_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) 
         let keys = ["nodeSelector", "tolerations", "schedulingGates"];
         let old_pod = before.object_at("spec");
         adopt(old_pod, pod, &keys);
-        let wished = pod.object_or_empty("affinity");
-        adopt(old_pod.object_at("affinity"), wished, &["nodeAffinity"]);
+        adopt_node_affinity(old_pod, pod);
         for key in ["containers", "initContainers"] {
             let list = old_pod.get_mut(key).and_then(Value::as_array_mut);
             for (index, old) in list.into_iter().flatten().enumerate() {
@@ -524,6 +523,22 @@ fn template_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) 
             "PodTemplateSpec",
             check::IMMUTABLE,
         ));
+    }
+}
+
+/// Adopts which nodes a pod wants, be it that it now wants nothing else or did not before.
+fn adopt_node_affinity(old: &mut Map, new: &Map) {
+    const KEY: &str = "affinity";
+    match (new.object(KEY), old.has(KEY)) {
+        (None, false) => {}
+        (None, true) => {
+            let affinity = old.object_at(KEY);
+            affinity.remove("nodeAffinity");
+            if affinity.is_empty() {
+                old.remove(KEY);
+            }
+        }
+        (Some(wished), _) => adopt(old.object_at(KEY), wished, &["nodeAffinity"]),
     }
 }
 

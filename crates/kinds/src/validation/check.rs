@@ -182,7 +182,7 @@ pub(crate) fn optional_subdomain(text: &str, path: &Path<'_>, errors: &mut Error
 /// Checks that a value has not changed.
 pub(crate) fn unchanged(new: &Map, old: &Map, key: &str, path: &Path<'_>, errors: &mut Errors) {
     let (now, before) = (new.value(key), old.value(key));
-    if same(now, before) {
+    if same_field(new, old, key) {
         return;
     }
     if MAY_BE_ABSENT.contains(&key) {
@@ -200,20 +200,30 @@ pub(crate) fn immutable(path: &Path<'_>, new: &Value, old: &Value, errors: &mut 
     }
 }
 
-/// Whether two values are one for upstream, for which absent and empty are alike.
+/// Whether two values are one for upstream, for which a list or dictionary without entries is as
+/// good as an absent one. A struct that is there is not, whatever it holds.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
-    one == other || (is_empty(one) && is_empty(other)) || same_inside(one, other)
+    same_under("", one, other)
+}
+
+/// Whether two maps have the same value under a key, in the sense of [`same`].
+pub(crate) fn same_field(one: &Map, other: &Map, key: &str) -> bool {
+    same_under(key, one.value(key), other.value(key))
+}
+
+fn same_under(key: &str, one: &Value, other: &Value) -> bool {
+    one == other || (is_nothing(key, one) && is_nothing(key, other)) || same_inside(one, other)
+}
+
+/// Whether two maps are one, in the sense of [`same`].
+pub(crate) fn same_maps(one: &Map, other: &Map) -> bool {
+    let covers = |left: &Map, right: &Map| left.iter().all(|(key, _)| same_field(left, right, key));
+    covers(one, other) && covers(other, one)
 }
 
 fn same_inside(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Object(one), Value::Object(other)) => {
-            let covers = |left: &Map, right: &Map| {
-                left.iter()
-                    .all(|(key, value)| same(value, right.value(key)))
-            };
-            covers(one, other) && covers(other, one)
-        }
+        (Value::Object(one), Value::Object(other)) => same_maps(one, other),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
@@ -221,14 +231,57 @@ fn same_inside(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_nothing(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        Value::Object(map) => map.is_empty() && DICTIONARIES.contains(&key),
         _ => false,
     }
 }
+
+/// The fields that are dictionaries, not structs. Of those that are either, depending on where they
+/// stand, these are dictionaries wherever a change is judged.
+const DICTIONARIES: [&str; 38] = [
+    "allocatable",
+    "allocatedResourceStatuses",
+    "allocatedResources",
+    "annotations",
+    "attachmentMetadata",
+    "attributes",
+    "binaryData",
+    "capacity",
+    "consumedCapacity",
+    "counters",
+    "data",
+    "default",
+    "defaultRequest",
+    "definitions",
+    "dependencies",
+    "deprecatedTopology",
+    "disruptedPods",
+    "extra",
+    "hard",
+    "labels",
+    "limits",
+    "matchLabels",
+    "max",
+    "maxLimitRequestRatio",
+    "min",
+    "nodeAllocatableResourceMappings",
+    "nodeSelector",
+    "options",
+    "overhead",
+    "parameters",
+    "patternProperties",
+    "podFixed",
+    "properties",
+    "requests",
+    "stringData",
+    "used",
+    "userAnnotations",
+    "volumeAttributes",
+];
 
 /// Checks an address in a field that once took sloppy ones; `known` are those already stored.
 pub(crate) fn legacy_ip(text: &str, known: &[&str], path: &Path<'_>, errors: &mut Errors) {
@@ -428,5 +481,58 @@ pub(crate) fn is_decremented(new: Option<i64>, old: Option<i64>) -> bool {
         (Some(new), Some(old)) => new < old,
         (None, Some(_)) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object::value;
+    use schema::Form;
+
+    use super::*;
+    use crate::Catalogue;
+
+    #[test]
+    fn what_is_the_same_to_upstream() {
+        let cases = [
+            (value!({"a": []}), value!({}), true),
+            (value!({"labels": {}}), value!({"labels": null}), true),
+            (
+                value!({"labels": {}}),
+                value!({"labels": {"a": "b"}}),
+                false,
+            ),
+            (value!({"emptyDir": {}}), value!({}), false),
+            (value!([{"values": []}]), value!([{}]), true),
+            (value!([{}]), value!([]), false),
+            (value!({"a": ""}), value!({}), false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(same(&one, &other), expected, "{one:?} {other:?}");
+            assert_eq!(same(&other, &one), expected, "{other:?} {one:?}");
+        }
+    }
+
+    #[test]
+    fn every_dictionary_is_known_as_one() {
+        // These are structs wherever a change is judged.
+        let elsewhere = ["resources", "selector", "status"];
+        let types = Catalogue::builtin().types();
+        let mut found: Vec<&str> = Vec::new();
+        for id in 0..types.len() {
+            let id = schema::TypeId(u32::try_from(id).expect("few types"));
+            let fields = types.get(id).map.iter().flat_map(|map| &map.fields);
+            for field in fields {
+                let ty = types.get(field.ty);
+                let is_dictionary = ty.map.as_ref().is_some_and(|map| map.element.is_some());
+                if is_dictionary && ty.form == Form::Plain {
+                    found.push(&field.name);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|name| !elsewhere.contains(name));
+        assert_eq!(found, DICTIONARIES);
     }
 }

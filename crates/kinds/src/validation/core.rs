@@ -56,7 +56,7 @@ fn frozen(new: &Map, old: &Map, keys: &[&str], errors: &mut Errors) {
         errors.forbidden(&root.field("immutable"), WHEN_IMMUTABLE);
     }
     for key in keys {
-        if !check::same(new.value(key), old.value(key)) {
+        if !check::same_field(new, old, key) {
             errors.forbidden(&root.field(key), WHEN_IMMUTABLE);
         }
     }

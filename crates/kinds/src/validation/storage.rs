@@ -5,7 +5,6 @@ use object::quantity::Quantity;
 use object::{Map, Value, names};
 
 use super::check::{self, Errors, Report};
-use super::print::{self, Field, Shape};
 use super::read::{Read, maps, texts};
 use super::{claims, internal, meta, pod, quantities};
 
@@ -201,7 +200,12 @@ pub(crate) fn volume(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<Fie
         errors.forbidden(&path.field("persistentvolumesource"), detail);
     }
     check::unchanged(spec, stored, "volumeMode", &root, &mut errors);
-    if stored.has("nodeAffinity") && spec.value("nodeAffinity") != stored.value("nodeAffinity") {
+    if stored.has("nodeAffinity")
+        && !check::same(
+            spec.value("nodeAffinity"),
+            &renamed_labels(stored.value("nodeAffinity"), spec.value("nodeAffinity")),
+        )
+    {
         let detail = "field is immutable, except for updating from beta label to GA";
         let affinity = spec.value("nodeAffinity");
         let path = root.field("nodeAffinity");
@@ -498,20 +502,12 @@ pub(crate) fn attachment(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldErro
     if let Some(old) = old
         && !check::same(new.value("spec"), old.value("spec"))
     {
-        let shown = print::print(new.value("spec"), Some(&ATTACHMENT));
-        errors.push(print::invalid_text(&path, shown, check::IMMUTABLE));
+        let spec = new.value("spec");
+        let structure = "VolumeAttachmentSpec";
+        errors.push(internal::invalid(&path, spec, structure, check::IMMUTABLE));
     }
     errors
 }
-
-const ATTACHMENT: Shape = Shape(&[
-    Field::plain("attacher", "Attacher", "\"\""),
-    Field::plain("source", "Source", "{}").of(&Shape(&[
-        Field::plain("persistentVolumeName", "PersistentVolumeName", "null"),
-        Field::plain("inlineVolumeSpec", "InlineVolumeSpec", "null"),
-    ])),
-    Field::plain("nodeName", "NodeName", "\"\""),
-]);
 
 fn attachment_status(status: &Map, path: &Path<'_>, errors: &mut Errors) {
     let metadata = status.object_or_empty("attachmentMetadata");
@@ -530,6 +526,54 @@ fn attachment_status(status: &Map, path: &Path<'_>, errors: &mut Errors) {
             let detail = "must be between 0 and 2147483647, inclusive";
             errors.invalid(&path.field("errorCode"), code, detail);
         }
+    }
+}
+
+/// Labels of nodes that once were in beta, and what they are called now.
+const RENAMED_LABELS: [(&str, &str); 5] = [
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    (
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+    ),
+];
+
+/// The affinity `old` with the label of each requirement renamed if `new` renames it so. To
+/// upstream, every other label may be renamed to nothing.
+fn renamed_labels(old: &Value, new: &Value) -> Value {
+    match (old, new) {
+        (Value::Array(old), Value::Array(new)) => {
+            let paired = old.iter().enumerate();
+            let renamed = paired
+                .map(|(index, old)| renamed_labels(old, new.get(index).unwrap_or(&Value::Null)));
+            Value::Array(renamed.collect())
+        }
+        (Value::Object(old), Value::Object(new)) => {
+            let renamed = old.iter().map(|(key, value)| {
+                let after = new.value(key);
+                let renamed = match (key.as_str(), value.as_str()) {
+                    ("key", Some(label)) => {
+                        let found = RENAMED_LABELS.iter().find(|(beta, _)| *beta == label);
+                        let allowed = found.map_or("", |(_, stable)| stable);
+                        let is_renamed = after.as_str().unwrap_or_default() == allowed;
+                        if is_renamed { after } else { value }.clone()
+                    }
+                    _ => renamed_labels(value, after),
+                };
+                (key.clone(), renamed)
+            });
+            Value::Object(renamed.collect())
+        }
+        _ => old.clone(),
     }
 }
 
@@ -576,7 +620,34 @@ pub(crate) fn csi_node(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError>
             errors.each(&path, key, names::qualified_name(key));
         }
     }
+    if let Some(old) = old {
+        changed_drivers(
+            list,
+            old.object_or_empty("spec").list("drivers"),
+            &path,
+            &mut errors,
+        );
+    }
     errors
+}
+
+/// A driver that stays on a node may only change how much it can attach.
+fn changed_drivers(new: &[Value], old: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    let fixed = |driver: &Map| {
+        let mut driver = driver.clone();
+        driver.remove("allocatable");
+        Value::Object(driver)
+    };
+    for (_, before) in maps(old) {
+        let is_same = |(_, driver): &(usize, &Map)| driver.text("name") == before.text("name");
+        for (_, now) in maps(new).filter(is_same) {
+            let now = fixed(now);
+            if !check::same(&now, &fixed(before)) {
+                let structure = "CSINodeDriver";
+                errors.push(internal::invalid(path, &now, structure, check::IMMUTABLE));
+            }
+        }
+    }
 }
 
 /// Checks what a storage driver can do.
@@ -701,7 +772,7 @@ pub(crate) fn attributes_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fie
     let root = Path::root();
     if let Some(old) = old {
         for key in ["driverName", "parameters"] {
-            if !check::same(new.value(key), old.value(key)) {
+            if !check::same_field(new, old, key) {
                 errors.forbidden(&root.field(key), format!("updates to {key} are forbidden."));
             }
         }

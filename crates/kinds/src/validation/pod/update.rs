@@ -6,7 +6,7 @@ use object::{Map, Value, names};
 use super::{affinity, annotations, totals};
 use crate::validation::check::{self, Errors, Report};
 use crate::validation::read::{Read, maps};
-use crate::validation::{internal, meta};
+use crate::validation::{internal, meta, print};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
     `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
@@ -159,28 +159,36 @@ fn restore(map: &mut Map, stored: &Map, key: &str) {
 /// A pod that is not scheduled yet may become pickier about nodes.
 fn gated(munged: &mut Map, stored: &Map, path: &Path<'_>, errors: &mut Errors) {
     let before = stored.object_or_empty("nodeSelector");
-    let selector = munged.object_or_empty("nodeSelector").clone();
+    let selector = munged.value("nodeSelector").clone();
     for (key, value) in before.iter() {
         if selector.get(key) != Some(value) {
             let detail =
                 "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-            errors.invalid(&path.field("nodeSelector"), selector.clone(), detail);
+            errors.invalid_value(&path.field("nodeSelector"), &selector, detail);
         }
     }
     restore(munged, stored, "nodeSelector");
-    let old = stored.object_or_empty("affinity").object("nodeAffinity");
-    let new = munged.object_or_empty("affinity").object("nodeAffinity");
-    if new != old {
-        let path = path.field("affinity");
-        node_affinity(new, old, &path.field("nodeAffinity"), errors);
+    gated_affinity(munged, stored, &path.field("affinity"), errors);
+}
+
+/// Checks which nodes a gated pod wants, and sets that back to what it was.
+fn gated_affinity(munged: &mut Map, stored: &Map, path: &Path<'_>, errors: &mut Errors) {
+    const KEY: &str = "nodeAffinity";
+    let (new, old) = (
+        munged.object_or_empty("affinity"),
+        stored.object_or_empty("affinity"),
+    );
+    if check::same_field(new, old, KEY) {
+        return;
     }
-    let old = old.cloned();
-    let mut wishes = munged.object_or_empty("affinity").clone();
-    match old {
-        Some(old) => wishes.insert("nodeAffinity", old.into()),
-        None => wishes.remove("nodeAffinity"),
-    };
-    munged.insert("affinity", wishes.into());
+    let path = path.field(KEY);
+    node_affinity(new.object(KEY), old.object(KEY), &path, errors);
+    let is_all = !new.has("podAffinity") && !new.has("podAntiAffinity");
+    if is_all && !stored.has("affinity") {
+        munged.remove("affinity");
+    } else {
+        restore(munged.object_at("affinity"), old, KEY);
+    }
 }
 
 fn node_affinity(new: Option<&Map>, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
@@ -195,19 +203,35 @@ fn node_affinity(new: Option<&Map>, old: Option<&Map>, path: &Path<'_>, errors: 
         let list = selector.get("nodeSelectorTerms").and_then(Value::as_array);
         list.unwrap_or_default().to_vec()
     };
+    let given = new.get("nodeSelectorTerms").cloned().unwrap_or_default();
     let (old, new) = (terms(&old), terms(&new));
     let path = path.field(REQUIRED);
     let path = path.field("nodeSelectorTerms");
     if !old.is_empty() && old.len() != new.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.invalid(&path, new, detail);
+        errors.push(print_terms(&path, &given, detail));
         return;
     }
     for (index, (old, new)) in maps(&old).map(|(_, old)| old).zip(maps(&new)).enumerate() {
         if !only_adds(new.1, old) {
-            errors.invalid(&path.index(index), new.1.clone(), ONLY_ADDED);
+            let term = Value::Object(new.1.clone());
+            let path = path.index(index);
+            errors.push(internal::invalid(&path, &term, TERM, ONLY_ADDED));
         }
     }
+}
+
+const TERM: &str = "NodeSelectorTerm";
+
+fn print_terms(path: &Path<'_>, terms: &Value, detail: &str) -> FieldError {
+    let shown = match terms {
+        Value::Array(terms) => {
+            let shown: Vec<String> = terms.iter().map(|it| internal::print(it, TERM)).collect();
+            format!("[{}]", shown.join(","))
+        }
+        _ => "null".to_owned(),
+    };
+    print::invalid_text(path, shown, detail)
 }
 
 fn only_adds(new: &Map, old: &Map) -> bool {
