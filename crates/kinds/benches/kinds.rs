@@ -72,9 +72,8 @@ fn bench(name: &str, text: &[u8]) {
     let Value::Object(given) = tree else {
         return;
     };
-    let (given, _) = kind
-        .read(given, Unknown::Drop)
-        .expect("the object has the types of its kind");
+    let read = kind.read(given, Unknown::Drop);
+    let given = read.expect("the object has the types of its kind").object;
     let mut whole = given.clone();
     kind.apply_defaults(&mut whole);
     let whole = kind.print(whole);

@@ -22,6 +22,10 @@ pub enum Generation {
     AllAndLabels,
     /// With every change of `spec`, from nothing: the field is absent until the first change.
     SpecOnceChanged,
+    /// With every change of `spec`, be it that something absent is now empty.
+    ExactSpec,
+    /// With every change outside `metadata` and `status`, be it that something absent is now empty.
+    ExactAllButStatus,
     /// Never: the field is 1 for life.
     Fixed,
 }
@@ -35,6 +39,12 @@ impl Generation {
         }
     }
 
+    /// Whether something empty where nothing was is a change. Contract: the strategies of
+    /// upstream that compare with `reflect.DeepEqual`.
+    pub fn counts_blanks(self) -> bool {
+        matches!(self, Generation::ExactSpec | Generation::ExactAllButStatus)
+    }
+
     /// Whether the change from `old` to `new` through this subresource (empty for the object
     /// itself) makes a new generation.
     pub fn counts(self, new: &Map, old: &Map, subresource: &str) -> bool {
@@ -42,12 +52,16 @@ impl Generation {
         let metadata_changed = |key: &str| in_metadata(new, key) != in_metadata(old, key);
         match self {
             Generation::None | Generation::Fixed => false,
-            Generation::Spec | Generation::SpecOnceChanged => spec_changed(),
+            Generation::Spec | Generation::SpecOnceChanged | Generation::ExactSpec => {
+                spec_changed()
+            }
             Generation::SpecAndAnnotations => {
                 spec_changed() || (subresource != "status" && metadata_changed("annotations"))
             }
             Generation::All => differ_outside(new, old, &["metadata"]),
-            Generation::AllButStatus => differ_outside(new, old, &["metadata", "status"]),
+            Generation::AllButStatus | Generation::ExactAllButStatus => {
+                differ_outside(new, old, &["metadata", "status"])
+            }
             Generation::AllAndLabels => {
                 metadata_changed("labels") || differ_outside(new, old, &["metadata"])
             }

@@ -154,6 +154,18 @@ pub struct Rules {
     pub reset_fields: fn(subresource: &str) -> &'static [&'static [&'static str]],
 }
 
+/// A body that was read as an object of a kind.
+#[derive(Debug)]
+pub struct Reading {
+    /// The object.
+    pub object: Map,
+    /// The fields that the kind does not know, each as `unknown field "spec.x"`.
+    pub unknown: Vec<String>,
+    /// Whether it has lists or dictionaries without entries, which upstream's structs tell from
+    /// absent ones until they are stored.
+    pub has_blanks: bool,
+}
+
 /// Which names are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
@@ -293,17 +305,21 @@ impl Kind {
         Err((self.rules.unselectable)(field))
     }
 
-    /// Reads the tree of a body as an object of this kind: types, defaults and printed form.
-    ///
-    /// Tells which fields the kind does not know, each as `unknown field "spec.x"`.
+    /// Reads the tree of a body as an object of this kind: types, defaults, and what is printed
+    /// even when it is absent.
     ///
     /// # Errors
     /// A value has the wrong type.
-    pub fn read(&self, mut object: Map, unknown: Unknown) -> Result<(Map, Vec<String>), TypeError> {
+    pub fn read(&self, mut object: Map, unknown: Unknown) -> Result<Reading, TypeError> {
         object.insert("kind", Value::String(self.kind.clone()));
         object.insert("apiVersion", Value::String(self.api_version()));
         if let Some(custom) = &self.custom {
-            return custom.read(object, unknown);
+            let (object, unknown) = custom.read(object, unknown)?;
+            return Ok(Reading {
+                object,
+                unknown,
+                has_blanks: false,
+            });
         }
         let (value, unknown) =
             schema::decode::decode(&self.types, self.root, Value::Object(object), unknown)?;
@@ -311,7 +327,12 @@ impl Kind {
             unreachable!("a kind is a struct")
         };
         self.apply_defaults(&mut object);
-        Ok((self.print_as(object, Blank::AsGiven), unknown))
+        let has_blanks = self.complete(&mut object);
+        Ok(Reading {
+            object,
+            unknown,
+            has_blanks,
+        })
     }
 
     /// Gives an object that was stored in this version, perhaps under an older schema, the form
@@ -424,21 +445,35 @@ impl Kind {
         }
     }
 
-    /// An object in the form in which the kind prints it, with what is printed even when empty.
-    pub fn print(&self, object: Map) -> Map {
-        self.print_as(object, Blank::AsStored)
+    /// Adds what is printed even when it is absent to an object that is worked on. Tells whether it
+    /// has blanks: lists or dictionaries without entries that will not be stored.
+    pub fn complete(&self, object: &mut Map) -> bool {
+        self.normalize(object, Blank::AsRead)
     }
 
-    fn print_as(&self, object: Map, blank: Blank) -> Map {
+    /// The JSON of an object that is worked on, which leaves out most blanks.
+    pub fn show(&self, mut object: Map) -> Map {
+        self.normalize(&mut object, Blank::AsShown);
+        object
+    }
+
+    /// An object in the form in which the kind is stored and printed from then on, with what is
+    /// printed even when it is absent and without blanks.
+    pub fn print(&self, mut object: Map) -> Map {
+        self.normalize(&mut object, Blank::AsStored);
+        object
+    }
+
+    fn normalize(&self, object: &mut Map, blank: Blank) -> bool {
         if self.is_custom() {
-            return object;
+            return false;
         }
-        let mut value = Value::Object(object);
-        schema::decode::normalize(&self.types, self.root, &mut value, blank);
-        match value {
-            Value::Object(object) => object,
-            _ => Map::new(),
+        let mut value = Value::Object(std::mem::take(object));
+        let has_blanks = schema::decode::normalize(&self.types, self.root, &mut value, blank);
+        if let Value::Object(map) = value {
+            *object = map;
         }
+        has_blanks
     }
 
     /// An object of this kind that holds nothing else.

@@ -19,5 +19,5 @@ pub use catalogue::{Catalogue, Group};
 pub use custom::Custom;
 pub use generation::Generation;
 pub use json_path::{InvalidPath, JsonPath};
-pub use kind::{Column, Kind, NameRule, Rules, Subresource};
+pub use kind::{Column, Kind, NameRule, Reading, Rules, Subresource};
 pub use table::{cells, conditions as row_conditions, custom_columns, scale_cells, scale_columns};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use object::{Map, Value, json, value, yaml};
 use schema::decode::Unknown;
-use windlass_kinds::{Catalogue, Generation, Kind, custom};
+use windlass_kinds::{Catalogue, Generation, Kind, Reading, custom};
 
 const CERTIFICATES: &str = include_str!("definitions/certificates.yaml");
 const CLUSTERS: &str = include_str!("definitions/clusters.yaml");
@@ -23,8 +23,9 @@ fn stored(text: &str) -> Map {
         .expect("definitions are built in")
         .clone();
     let parsed = map(yaml::parse(text.as_bytes()).expect("a YAML text"));
-    let (mut definition, unknown) = kind.read(parsed, Unknown::Report).expect("a definition");
-    assert!(unknown.is_empty(), "{unknown:?}");
+    let read = kind.read(parsed, Unknown::Report).expect("a definition");
+    assert!(read.unknown.is_empty(), "{:?}", read.unknown);
+    let mut definition = read.object;
     kind.prepare_create(&mut definition);
     let errors = kind.validate(&definition, None, "");
     assert!(errors.is_empty(), "{errors:?}");
@@ -41,7 +42,11 @@ fn kinds(text: &str) -> Vec<Kind> {
 fn written(kind: &Kind, spec: Value) -> Result<Map, Vec<String>> {
     let body = map(value!({"metadata": {"name": "one", "namespace": "demo"}, "spec": spec}));
     let read = kind.read(body, Unknown::Report);
-    let (mut object, unknown) = read.map_err(|error| vec![error.to_string()])?;
+    let Reading {
+        mut object,
+        unknown,
+        ..
+    } = read.map_err(|error| vec![error.to_string()])?;
     kind.prepare_create(&mut object);
     let errors = kind.validate(&object, None, "");
     let texts: Vec<String> = errors

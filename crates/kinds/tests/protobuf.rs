@@ -14,9 +14,10 @@ use self::objects::Objects;
 
 /// Writes an object and reads it back.
 fn check_round_trip(types: &Types, root: TypeId, object: Value, name: &str) {
-    let (printed, unknown) = decode_json(types, root, object, Unknown::Report)
+    let (mut printed, unknown) = decode_json(types, root, object, Unknown::Report)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(unknown, Vec::<String>::new(), "{name}");
+    normalize(types, root, &mut printed, Blank::AsStored);
     let mut bytes = Vec::new();
     encode(types, root, &printed, &mut bytes);
     let read = decode(types, root, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -55,7 +55,7 @@ impl Resources {
         crate::meta::meta_mut(&mut object).remove("resourceVersion");
         let object = kind.print(object);
         let owners = live.owners;
-        let value = self.encode(kind, Draft { object, owners }).await?;
+        let value = self.encode(kind, Draft::by_server(object, owners)).await?;
         let change = Change::Put {
             value,
             ttl_seconds: kind.rules.ttl_seconds,

@@ -78,14 +78,14 @@ impl Resources {
                 let object = applied
                     .object
                     .unwrap_or_else(|| configuration.wanted.clone());
-                let object = configuration.merged_object(request, object)?;
-                return self.create_applied(request, object, owners).await;
+                let draft = configuration.merged_draft(request, object, owners)?;
+                return self.create_applied(request, draft).await;
             };
-            let object = match applied.object {
-                Some(object) => configuration.merged_object(request, object)?,
-                None => live.map().clone(),
+            let draft = match applied.object {
+                Some(object) => configuration.merged_draft(request, object, owners)?,
+                None => Draft::by_server(live.map().clone(), owners),
             };
-            match self.replace_applied(request, &live, object, owners).await? {
+            match self.replace_applied(request, &live, draft).await? {
                 Attempt::Done(written) => {
                     if !watched {
                         self.note_unchanged(request, key, live.record.revision, &written);
@@ -124,23 +124,21 @@ impl Resources {
         &self,
         request: &Request<'_>,
         live: &Live,
-        mut object: Map,
-        owners: Owners,
+        mut draft: Draft,
     ) -> Result<Attempt, Error> {
-        check_place(request, &mut object)?;
+        check_place(request, &mut draft.object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
-        check_version(request.kind, &object, live)?;
-        self.finish_update(request, live, Draft { object, owners })
-            .await
+        check_version(request.kind, &draft.object, live)?;
+        self.finish_update(request, live, draft).await
     }
 
     async fn create_applied(
         &self,
         request: &Request<'_>,
-        mut object: Map,
-        owners: Owners,
+        mut draft: Draft,
     ) -> Result<Written, Error> {
-        let uid = meta_text(&object, "uid");
+        let object = &mut draft.object;
+        let uid = meta_text(object, "uid");
         if !uid.is_empty() {
             return Err(Error::Conflict {
                 subject: subject(request.kind, request.name),
@@ -150,11 +148,12 @@ impl Resources {
                 ),
             });
         }
-        check_place(request, &mut object)?;
+        check_place(request, object)?;
         self.may_create(request).await?;
-        crate::meta::wipe_system_fields(&mut object);
-        drop_version(request, &mut object)?;
-        self.create_draft(request, Draft { object, owners }).await
+        let object = &mut draft.object;
+        crate::meta::wipe_system_fields(object);
+        drop_version(request, object)?;
+        self.create_draft(request, draft).await
     }
 }
 
@@ -193,7 +192,12 @@ impl Configuration {
     }
 
     /// The result of merging the configuration as an object of the kind, defaults included.
-    fn merged_object(&self, request: &Request<'_>, merged: Value) -> Result<Map, Error> {
+    fn merged_draft(
+        &self,
+        request: &Request<'_>,
+        merged: Value,
+        owners: Owners,
+    ) -> Result<Draft, Error> {
         let Value::Object(object) = merged else {
             return Err(Error::BadRequest(
                 "the configuration is not an object".to_owned(),
@@ -207,10 +211,10 @@ impl Configuration {
             drop_empty(&mut object);
             kind.drop_untyped_nulls(&mut object);
             kind.apply_defaults(&mut object);
-            return Ok(object);
+            return Ok(Draft::by_server(object, owners));
         }
         let read = body::into_kind(kind, object, FieldValidation::Ignore);
-        let (object, _) = read.map_err(|error| {
+        let reading = read.map_err(|error| {
             let text = |field| self.wanted.str_at(&["metadata", field]).unwrap_or_default();
             let shown = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
             let detail = match error {
@@ -229,7 +233,11 @@ impl Configuration {
                 text("name"),
             ))
         })?;
-        Ok(object)
+        Ok(Draft {
+            object: reading.object,
+            owners,
+            has_blanks: reading.has_blanks,
+        })
     }
 
     /// What is said about keys that stand twice, once everything else is fine.

@@ -1,7 +1,7 @@
 //! Bodies: from bytes to an object of the kind that an endpoint serves.
 
 use bytes::Bytes;
-use kinds::{Catalogue, Kind};
+use kinds::{Catalogue, Kind, Reading};
 use object::field::{FieldError, Path};
 use object::{Map, Text, Value, json, yaml};
 use schema::TypeId;
@@ -38,13 +38,46 @@ const SUMMARY_BYTES: usize = 30;
 
 /// A body that has been read.
 pub(crate) struct Parsed {
+    /// What it asks for.
+    pub wanted: Wanted,
+    /// What is wrong if a custom object says that it is of another kind. That is for later: first
+    /// its name and its version have to be right.
+    pub wrong_type: Option<Error>,
+}
+
+/// What somebody wants an object to be.
+#[derive(Clone)]
+pub(crate) struct Wanted {
     /// The object, without managed fields.
     pub object: Map,
     /// What the client says about managed fields.
     pub managed_fields: Option<Value>,
-    /// What is wrong if a custom object says that it is of another kind. That is for later: first
-    /// its name and its version have to be right.
-    pub wrong_type: Option<Error>,
+    /// Whether the object has blanks, as [`kinds::Reading`] says.
+    pub has_blanks: bool,
+}
+
+impl Wanted {
+    /// An object that the server itself wants.
+    pub(crate) fn by_server(object: Map) -> Wanted {
+        Wanted {
+            object,
+            managed_fields: None,
+            has_blanks: false,
+        }
+    }
+
+    /// Lets somebody look at the object as its JSON shows it, where nobody can own a blank.
+    pub(crate) fn as_shown<T>(&mut self, kind: &Kind, look: impl FnOnce(&Value) -> T) -> T {
+        if self.has_blanks {
+            return look(&Value::Object(kind.show(self.object.clone())));
+        }
+        let object = Value::Object(std::mem::take(&mut self.object));
+        let seen = look(&object);
+        if let Value::Object(object) = object {
+            self.object = object;
+        }
+        seen
+    }
 }
 
 /// Reads a body as an object of the endpoint's kind, with defaults filled in.
@@ -87,11 +120,8 @@ pub(crate) fn read(
     }
     check_type(catalogue, kind, &object)?;
     let wrong_type = custom_type_error(request, &object);
-    let Shaped {
-        object,
-        managed_fields,
-        mut unknown,
-    } = into_shape(kind, object, validation).map_err(|error| refused(error.to_string()))?;
+    let (wanted, mut unknown) =
+        into_shape(kind, object, validation).map_err(|error| refused(error.to_string()))?;
     if kind.is_custom() {
         // These are sorted, and come after what the reader of the document noticed.
         unknown.splice(0..0, strange);
@@ -122,59 +152,37 @@ pub(crate) fn read(
     if validation == FieldValidation::Warn {
         request.warnings.add(unknown);
     }
-    Ok(Parsed {
-        object,
-        managed_fields,
-        wrong_type,
-    })
-}
-
-/// An object that was read as its kind.
-pub(crate) struct Shaped {
-    /// The object, without managed fields.
-    pub object: Map,
-    /// What it says about managed fields.
-    pub managed_fields: Option<Value>,
-    /// The fields that the kind does not know.
-    pub unknown: Vec<String>,
+    Ok(Parsed { wanted, wrong_type })
 }
 
 /// Reads an object as its kind, as [`into_kind`] does, and takes its managed fields out: what
-/// clients say about them is judged elsewhere.
+/// clients say about them is judged elsewhere. Tells which fields the kind does not know.
 pub(crate) fn into_shape(
     kind: &Kind,
     object: Map,
     validation: FieldValidation,
-) -> Result<Shaped, TypeError> {
-    // An empty list, which reading drops, means something. But the metadata of custom objects is
-    // read twice, and only the first reader sees it.
-    let given = object.get("metadata").and_then(Value::as_object);
-    let given = given.and_then(|metadata| metadata.get("managedFields"));
-    let is_emptied = !kind.is_custom()
-        && given
-            .and_then(Value::as_array)
-            .is_some_and(|list| list.is_empty());
-    let (mut object, unknown) = into_kind(kind, object, validation)?;
+) -> Result<(Wanted, Vec<String>), TypeError> {
+    let Reading {
+        mut object,
+        unknown,
+        has_blanks,
+    } = into_kind(kind, object, validation)?;
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    let mut managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
-    if is_emptied {
-        managed_fields = Some(Value::Array(Vec::new()));
-    }
-    Ok(Shaped {
+    let managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
+    let wanted = Wanted {
         object,
         managed_fields,
-        unknown,
-    })
+        has_blanks,
+    };
+    Ok((wanted, unknown))
 }
 
-/// Gives an object the types, defaults and printed form of its kind.
-///
-/// Tells which fields the kind does not know; fails with the text for a value of a wrong type.
+/// Gives an object the types and defaults of its kind.
 pub(crate) fn into_kind(
     kind: &Kind,
     object: Map,
     validation: FieldValidation,
-) -> Result<(Map, Vec<String>), TypeError> {
+) -> Result<Reading, TypeError> {
     let unknown = match validation {
         FieldValidation::Ignore => Unknown::Drop,
         FieldValidation::Warn | FieldValidation::Strict => Unknown::Report,

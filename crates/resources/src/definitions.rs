@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, warn};
 
+use crate::body::Wanted;
 use crate::error::{Error, Subject};
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::options::WriteOptions;
@@ -291,7 +292,7 @@ impl Definitions {
             return Ok(());
         }
         self.resources
-            .replace(&request, &live, object, None)
+            .replace(&request, &live, Wanted::by_server(object))
             .await?;
         let record = self.resources.get(&self.kind, "", name, None).await?;
         self.learn(&record);
@@ -358,9 +359,9 @@ impl Definitions {
         custom::remove_finalizer(&mut object);
         meta_mut(&mut object).remove("resourceVersion");
         let owners = live.owners.clone();
-        let finished = self
-            .resources
-            .finish_update(&request, &live, Draft { object, owners });
+        let finished =
+            self.resources
+                .finish_update(&request, &live, Draft::by_server(object, owners));
         finished.await?;
         Ok(true)
     }

@@ -123,7 +123,7 @@ impl Resources {
         };
         if let Some(object) = marked {
             let owners = live.owners;
-            value = self.encode(kind, Draft { object, owners }).await?;
+            value = self.encode(kind, Draft::by_server(object, owners)).await?;
             if options.dry_run {
                 return Ok(Some(shown(value, Some(at), true)));
             }

@@ -10,6 +10,7 @@ use kinds::convert::convert;
 use kinds::{Catalogue, Kind};
 use object::{Map, Value};
 
+use crate::body::Wanted;
 use crate::meta::meta_mut;
 use crate::write::Live;
 use crate::{Request, Resources};
@@ -49,20 +50,19 @@ impl Owners {
     pub(crate) fn of_created(
         resources: &Resources,
         request: &Request<'_>,
-        object: &mut Map,
-        supplied: Option<&Value>,
+        wanted: &mut Wanted,
     ) -> Owners {
         if !resources.server_side_apply {
             return Owners::default();
         }
+        let supplied = wanted.managed_fields.as_ref();
         let start = starting_managers(ManagedFields::new(), supplied, "");
         let versions = KindVersions::new(resources, request);
-        let new = Value::Object(std::mem::take(object));
         let writer = writer(request, &versions);
-        let owners = apply::update(None, &new, start, writer, resources.now(), &versions);
-        if let Value::Object(new) = new {
-            *object = new;
-        }
+        let now = resources.now();
+        let owners = wanted.as_shown(request.kind, |new| {
+            apply::update(None, new, start, writer, now, &versions)
+        });
         Owners(owners)
     }
 
@@ -71,24 +71,20 @@ impl Owners {
         resources: &Resources,
         request: &Request<'_>,
         live: &Live,
-        new: &Value,
-        supplied: Option<&Value>,
+        wanted: &mut Wanted,
     ) -> Owners {
         if !resources.server_side_apply {
             return Owners::default();
         }
+        let supplied = wanted.managed_fields.as_ref();
         let start = starting_managers(live.owners.0.clone(), supplied, request.subresource);
         let versions = KindVersions::new(resources, request);
         let writer = writer(request, &versions);
         let now = resources.now();
-        Owners(apply::update(
-            Some(&live.object),
-            new,
-            start,
-            writer,
-            now,
-            &versions,
-        ))
+        let owners = wanted.as_shown(request.kind, |new| {
+            apply::update(Some(&live.object), new, start, writer, now, &versions)
+        });
+        Owners(owners)
     }
 
     /// Writes the entries into an object that is shown and not stored.

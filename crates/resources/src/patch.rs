@@ -165,11 +165,7 @@ impl Patch {
             _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
         let wrong_type = body::custom_type_error(request, &object);
-        let body::Shaped {
-            object,
-            managed_fields,
-            mut unknown,
-        } = body::into_shape(kind, object, validation)
+        let (wanted, mut unknown) = body::into_shape(kind, object, validation)
             .map_err(|error| refused(error.to_string()))?;
         unknown.splice(0..0, self.strange.iter().cloned());
         if wrong_type.is_some() {
@@ -183,11 +179,7 @@ impl Patch {
             FieldValidation::Warn => request.warnings.add(unknown),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        Ok(Parsed {
-            object,
-            managed_fields,
-            wrong_type,
-        })
+        Ok(Parsed { wanted, wrong_type })
     }
 
     /// What an error shows: a strategic patch itself, or the whole patched document. It is made

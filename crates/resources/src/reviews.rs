@@ -49,17 +49,15 @@ impl Resources {
         let Some(question) = question(request) else {
             return Ok(None);
         };
-        let Parsed {
-            mut object,
-            managed_fields,
-            ..
-        } = body::read(&self.catalogue(), request, body)?;
-        check_namespace(request, &mut object)?;
-        let metadata = meta_mut(&mut object);
+        let Parsed { mut wanted, .. } = body::read(&self.catalogue(), request, body)?;
+        let object = &mut wanted.object;
+        check_namespace(request, object)?;
+        let metadata = meta_mut(object);
         for field in ["uid", "creationTimestamp", "deletionTimestamp", "selfLink"] {
             metadata.remove(field);
         }
-        let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
+        let owners = Owners::of_created(self, request, &mut wanted);
+        let mut object = wanted.object;
         owners.show_in(&mut object);
         let mut object = self.admit_sent(request, request.kind, object).await?;
         object.remove("status");

@@ -11,7 +11,7 @@ use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
 use object::labels::LabelSelector;
 use object::{Map, Text, Value};
-use schema::decode::{Unknown, decode};
+use schema::decode::{Blank, Unknown, decode, normalize};
 
 use crate::apply::{Configuration, apply_error, check_gvk};
 use crate::body::{self, Body};
@@ -54,7 +54,7 @@ impl Resources {
             ..*request
         };
         let mut wanted = match body::read(&self.catalogue(), &sent, body) {
-            Ok(parsed) => parsed.object,
+            Ok(parsed) => parsed.wanted.object,
             // What upstream says of custom resources, whatever is wrong.
             Err(Error::BadRequest(text))
                 if request.kind.is_custom() && text.contains("cannot be handled as a Scale") =>
@@ -101,7 +101,7 @@ impl Resources {
                 owners: Owners::default(),
                 record: live.record.clone(),
             };
-            let mut wanted = patch.apply(&self.catalogue(), &seen, &scale)?.object;
+            let mut wanted = patch.apply(&self.catalogue(), &seen, &scale)?.wanted.object;
             check_place(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
             match self.scale_to(request, &live, wanted).await? {
@@ -171,13 +171,14 @@ impl Resources {
         let old = Value::Object(scale_of(request.kind, live.map()));
         let typing = self.scale_typing();
         // Zero replicas are printed as none at all, so nobody owns them afterwards.
-        let (new, _) = decode(
+        let (mut new, _) = decode(
             typing.types,
             typing.root,
             Value::Object(wanted),
             Unknown::Drop,
         )
         .map_err(|error| Error::BadRequest(error.to_string()))?;
+        normalize(typing.types, typing.root, &mut new, Blank::AsShown);
         let after = apply::update(
             Some(&old),
             &new,
@@ -247,10 +248,7 @@ impl Resources {
         let owners = from_scale(live.owners.0.clone(), &owners, &version, |version| {
             self.replicas_path(request, version)
         });
-        Ok(Draft {
-            object,
-            owners: Owners(owners),
-        })
+        Ok(Draft::by_server(object, Owners(owners)))
     }
 
     async fn finish_scale(

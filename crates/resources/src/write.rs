@@ -11,6 +11,7 @@
 //! 7. it is committed if the object is still the one read in step 1, else everything starts over,
 //!    unless the client named a version.
 
+mod draft;
 mod identity;
 
 use std::pin::Pin;
@@ -24,13 +25,14 @@ use object::field::FieldError;
 use object::{Map, Value};
 use store::{Change, Expect, Record, Revision};
 
+pub(crate) use draft::Draft;
 pub(crate) use identity::{
     Given, check_absent, check_name, check_namespace, check_place, check_uid, check_version,
     drop_version,
 };
 
 use crate::actions::name_requester;
-use crate::body::{self, Body, Parsed};
+use crate::body::{self, Body, Parsed, Wanted};
 use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::ownership::Owners;
@@ -85,26 +87,6 @@ impl Live {
     }
 }
 
-/// What an object should become.
-#[derive(Clone)]
-pub(crate) struct Draft {
-    /// The object without managed fields.
-    pub object: Map,
-    /// Who owns its fields.
-    pub owners: Owners,
-}
-
-impl Draft {
-    /// Shows validation the managed fields, if there is something to say about them.
-    ///
-    /// Only clients that edit them by hand can bring that about; then the write is refused.
-    fn show_odd_owners(&mut self) {
-        if let Some(fields) = self.owners.odd() {
-            meta_mut(&mut self.object).insert("managedFields", fields);
-        }
-    }
-}
-
 /// As what policies and webhooks see an object that is changed.
 #[derive(Clone, Copy)]
 pub(crate) enum Seen<'a> {
@@ -136,34 +118,33 @@ impl Resources {
             return Ok(written);
         }
         let Parsed {
-            mut object,
-            managed_fields,
+            mut wanted,
             wrong_type,
         } = body::read(&self.catalogue(), request, body)?;
         if let Some(error) = wrong_type {
             return Err(error);
         }
-        check_namespace(request, &mut object)?;
-        let body_name = meta_text(&object, "name");
+        let object = &mut wanted.object;
+        check_namespace(request, object)?;
+        let body_name = meta_text(object, "name");
         if !request.name.is_empty() && body_name != request.name {
-            check_name(request, &object)?;
+            check_name(request, object)?;
         }
-        meta::wipe_system_fields(&mut object);
-        self.create_object(request, object, managed_fields).await
+        meta::wipe_system_fields(object);
+        self.create_object(request, wanted).await
     }
 
     /// Makes a new object out of a body that has been read.
     pub(crate) async fn create_object(
         &self,
         request: &Request<'_>,
-        mut object: Map,
-        managed_fields: Option<Value>,
+        mut wanted: Wanted,
     ) -> Result<Written, Error> {
         request
             .warnings
-            .add(meta::dedup_owner_references(&mut object));
-        let owners = Owners::of_created(self, request, &mut object, managed_fields.as_ref());
-        self.create_draft(request, Draft { object, owners }).await
+            .add(meta::dedup_owner_references(&mut wanted.object));
+        let owners = Owners::of_created(self, request, &mut wanted);
+        self.create_draft(request, Draft::new(wanted, owners)).await
     }
 
     /// Makes a new object whose owners are known.
@@ -227,6 +208,7 @@ impl Resources {
         self.admission
             .validate(self, request, &draft.object, None)
             .await?;
+        draft.drop_blanks(request.kind);
         self.check_by_hooks(request, &draft, None).await?;
         let charge = self
             .admission
@@ -255,12 +237,13 @@ impl Resources {
             meta_mut(object).insert("generation", Value::Int(generation));
         }
         kind.stamp(object, None, "", &self.now_text());
-        *object = kind.print(std::mem::take(object));
+        draft.has_blanks = kind.complete(object);
         draft.show_odd_owners();
         let object = &draft.object;
         errors.extend(validation::meta::validate_create(kind, object));
         let (errors, _) = kind.validate_after(errors, object, None, "");
-        refuse_invalid(&self.stored_kind(kind), object, errors)
+        refuse_invalid(&self.stored_kind(kind), object, errors)?;
+        Ok(())
     }
 
     async fn commit_new(
@@ -319,30 +302,28 @@ impl Resources {
     pub async fn update(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = request.kind;
         let Parsed {
-            mut object,
-            managed_fields,
+            mut wanted,
             mut wrong_type,
         } = body::read(&self.catalogue(), request, body)?;
-        check_place(request, &mut object)?;
+        check_place(request, &mut wanted.object)?;
         loop {
             let Some(live) = self.live(request).await? else {
-                return self.create_by_update(request, object, managed_fields).await;
+                return self.create_by_update(request, wanted).await;
             };
-            check_uid(request, &object, &live)?;
-            let given = check_version(kind, &object, &live)?;
+            check_uid(request, &wanted.object, &live)?;
+            let given = check_version(kind, &wanted.object, &live)?;
             if let Some(error) = wrong_type.take() {
                 return Err(error);
             }
-            let supplied = managed_fields.as_ref();
             if given == Given::Version {
-                let attempt = self.replace(request, &live, object, supplied).await?;
+                let attempt = self.replace(request, &live, wanted).await?;
                 return match attempt {
                     Attempt::Done(written) => Ok(written),
                     Attempt::Stale => Err(Error::modified(subject(kind, request.name))),
                 };
             }
-            let new = object.clone();
-            if let Attempt::Done(written) = self.replace(request, &live, new, supplied).await? {
+            let new = wanted.clone();
+            if let Attempt::Done(written) = self.replace(request, &live, new).await? {
                 return Ok(written);
             }
         }
@@ -351,18 +332,17 @@ impl Resources {
     async fn create_by_update(
         &self,
         request: &Request<'_>,
-        mut object: Map,
-        managed_fields: Option<Value>,
+        mut wanted: Wanted,
     ) -> Result<Written, Error> {
         let kind = request.kind;
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
             return Err(Error::NotFound(subject(kind, request.name)));
         }
-        check_absent(request, &object)?;
+        check_absent(request, &wanted.object)?;
         self.may_create(request).await?;
-        meta::wipe_system_fields(&mut object);
-        drop_version(request, &mut object)?;
-        self.create_object(request, object, managed_fields).await
+        meta::wipe_system_fields(&mut wanted.object);
+        drop_version(request, &mut wanted.object)?;
+        self.create_object(request, wanted).await
     }
 
     /// `PATCH` of any type but apply.
@@ -379,21 +359,17 @@ impl Resources {
                 return Err(Error::NotFound(subject(kind, request.name)));
             };
             let Parsed {
-                mut object,
-                managed_fields,
+                mut wanted,
                 wrong_type,
             } = patch.apply(&self.catalogue(), request, &live)?;
-            check_place(request, &mut object)?;
+            check_place(request, &mut wanted.object)?;
             // A version that the patch sets differs from the current one as soon as somebody else
             // was faster; without one the patch is simply applied again.
-            check_version(kind, &object, &live)?;
+            check_version(kind, &wanted.object, &live)?;
             if let Some(error) = wrong_type {
                 return Err(error);
             }
-            match self
-                .replace(request, &live, object, managed_fields.as_ref())
-                .await?
-            {
+            match self.replace(request, &live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -428,18 +404,13 @@ impl Resources {
         &self,
         request: &Request<'_>,
         live: &Live,
-        mut object: Map,
-        supplied: Option<&Value>,
+        mut wanted: Wanted,
     ) -> Result<Attempt, Error> {
         request
             .warnings
-            .add(meta::dedup_owner_references(&mut object));
-        let new = Value::Object(object);
-        let owners = Owners::after_update(self, request, live, &new, supplied);
-        let Value::Object(object) = new else {
-            unreachable!("it was made of a map just above")
-        };
-        self.finish_update(request, live, Draft { object, owners })
+            .add(meta::dedup_owner_references(&mut wanted.object));
+        let owners = Owners::after_update(self, request, live, &mut wanted);
+        self.finish_update(request, live, Draft::new(wanted, owners))
             .await
     }
 
@@ -486,7 +457,7 @@ impl Resources {
             .allocate_changed(request, &mut draft.object, old)
             .await?;
         // Whoever asks for a change, be it one that the kind then drops, moves its entry's time.
-        if draft.object == *old {
+        if draft.is_as_stored(kind, old) {
             draft.owners.keep_times(&live.owners);
         }
         let errors = self.admin_access(request, &draft.object, Some(old)).await?;
@@ -496,14 +467,7 @@ impl Resources {
             request.warnings.add(advice);
         }
         request.warnings.add(forgiven);
-        match seen {
-            Seen::Itself => {
-                let (object, plugins) = (&draft.object, &self.admission);
-                plugins.validate(self, request, object, Some(old)).await?;
-                self.check_by_hooks(request, &draft, Some(live)).await?;
-            }
-            Seen::Scale(scale) => self.check_scale(scale, &draft, live).await?,
-        }
+        self.check_change(request, live, &mut draft, seen).await?;
         let charge = self
             .admission
             .charge(self, request, &draft.object, Some(old))
@@ -551,6 +515,26 @@ impl Resources {
         }
     }
 
+    /// Lets plugins, policies and webhooks look at a change that is valid.
+    async fn check_change(
+        &self,
+        request: &Request<'_>,
+        live: &Live,
+        draft: &mut Draft,
+        seen: Seen<'_>,
+    ) -> Result<(), Error> {
+        if let Seen::Scale(scale) = seen {
+            draft.drop_blanks(request.kind);
+            return self.check_scale(scale, draft, live).await;
+        }
+        let (plugins, old) = (&self.admission, live.map());
+        plugins
+            .validate(self, request, &draft.object, Some(old))
+            .await?;
+        draft.drop_blanks(request.kind);
+        self.check_by_hooks(request, draft, Some(live)).await
+    }
+
     /// The answer to a change of an object that existed.
     async fn answer_change(
         &self,
@@ -582,8 +566,8 @@ impl Resources {
         meta::keep_system_fields(object, old);
         kind.prepare_update(object, old, request.subresource);
         kind.stamp(object, Some(old), request.subresource, &self.now_text());
-        *object = kind.print(std::mem::take(object));
-        count_generation(kind, request.subresource, object, old);
+        draft.has_blanks = kind.complete(object);
+        draft.count_generation(kind, request.subresource, old);
         draft.show_odd_owners();
         let object = &draft.object;
         errors.extend(validation::meta::validate_update(kind, object, old));
@@ -609,7 +593,8 @@ impl Resources {
             if !change(&mut object) {
                 return Ok(());
             }
-            if let Attempt::Done(_) = self.replace(request, &live, object, None).await? {
+            let wanted = Wanted::by_server(object);
+            if let Attempt::Done(_) = self.replace(request, &live, wanted).await? {
                 return Ok(());
             }
         }
@@ -750,14 +735,4 @@ fn is_finished(kind: &Kind, new: &Map, old: &Map) -> bool {
         && grace == 0
         && meta::finalizers(new).is_empty()
         && !(kind.rules.held)(new)
-}
-
-fn count_generation(kind: &Kind, subresource: &str, new: &mut Map, old: &Map) {
-    if kind.rules.generation.counts(new, old, subresource) {
-        let generation = meta(old)
-            .get("generation")
-            .and_then(Value::as_int)
-            .unwrap_or(0);
-        meta_mut(new).insert("generation", Value::Int(generation + 1));
-    }
 }

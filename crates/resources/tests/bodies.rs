@@ -158,3 +158,34 @@ async fn does_a_dry_run_know_the_ranges_of_services() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn what_is_empty_is_judged_as_such_and_then_forgotten() {
+    let resources = server().await;
+    let policies = Ask::new(&resources, "networking.k8s.io", "networkpolicies");
+    let policy = |ingress: Value| value!({"metadata": {"name": "np"}, "spec": {"podSelector": {}, "ingress": ingress}});
+    let created = policies.create(policy(value!([]))).await.unwrap();
+    assert_eq!(created.at(&["spec", "ingress"]), None);
+
+    let jobs = Ask::new(&resources, "batch", "jobs");
+    let job = value!({"metadata": {"name": "j"}, "spec": {
+        "template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "i", "args": []}],
+            "ephemeralContainers": [{"name": "e", "image": "i", "ports": []}],
+        }},
+    }});
+    let refused = refusal(jobs.create(job).await);
+    let expected = "ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral";
+    assert!(refused.contains(expected), "{refused}");
+
+    // Whoever looks at what was stored cannot know that it was said to be empty.
+    let nodes = Ask::new(&resources, "", "nodes").within("");
+    let node = value!({"metadata": {"name": "n"},
+        "status": {"capacity": {"cpu": "1"}, "allocatable": {}}});
+    let created = nodes.create(node).await.unwrap();
+    assert_eq!(
+        created.at(&["status", "allocatable"]),
+        Some(&value!({"cpu": "1"}))
+    );
+}

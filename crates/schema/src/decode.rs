@@ -6,6 +6,9 @@
 //! type is an error, `null` means the zero value, and [`Empty`] decides what is printed for a
 //! field that holds nothing.
 //!
+//! A list or dictionary without entries is something to a struct and nothing to its printed form:
+//! it is kept while the object is filled and judged, and [`Blank`] says what becomes of it then.
+//!
 //! The tree is changed in place and a path becomes text only when it is reported.
 
 pub(crate) mod base64;
@@ -14,6 +17,7 @@ mod error;
 mod place;
 mod scalar;
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::convert::Infallible;
 
@@ -42,9 +46,9 @@ pub enum Unknown {
     Report,
 }
 
-/// Reads `value` as the type `root` and gives back what that type prints, with one text such as
-/// `unknown field "spec.foo"` for each field that was dropped. The texts come in the order of the
-/// sorted tree; [`in_document_order`] restores the order of a JSON body.
+/// Reads `value` as the type `root` and gives back what that type holds ([`Blank::AsRead`]), with
+/// one text such as `unknown field "spec.foo"` for each field that was dropped. The texts come in
+/// the order of the sorted tree; [`in_document_order`] restores the order of a JSON body.
 pub fn decode(
     types: &Types,
     root: TypeId,
@@ -67,19 +71,30 @@ pub fn decode(
     Ok((value, reader.reports))
 }
 
-/// What becomes of a list or map without entries in a field that is always printed.
+/// What becomes of a list or dictionary without entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blank {
-    /// It stays, as it does while a request is worked on.
-    AsGiven,
-    /// It prints as its type does, as it does once it is stored.
+    /// It stays, as it does while a request is worked on: upstream's structs tell it from an
+    /// absent one.
+    AsRead,
+    /// It stays in fields that are always printed, as it does in the JSON of an object that is
+    /// worked on.
+    AsShown,
+    /// It is as good as absent, as it is once it is stored.
     AsStored,
 }
 
-/// Applies only the printing rules to a value that was decoded and changed since.
-pub fn normalize(types: &Types, root: TypeId, value: &mut Value, blank: Blank) {
-    let printer = Printer { types, blank };
+/// Applies only the printing rules to a value that was decoded and changed since. Tells whether
+/// there is a list or dictionary without entries that prints otherwise once it is stored.
+pub fn normalize(types: &Types, root: TypeId, value: &mut Value, blank: Blank) -> bool {
+    let kept = Cell::new(false);
+    let printer = Printer {
+        types,
+        blank,
+        kept: &kept,
+    };
     printer.value(root, value, 0);
+    kept.get()
 }
 
 /// Applies the printing rules.
@@ -87,6 +102,8 @@ pub fn normalize(types: &Types, root: TypeId, value: &mut Value, blank: Blank) {
 struct Printer<'t> {
     types: &'t Types,
     blank: Blank,
+    /// Set when something without entries is kept.
+    kept: &'t Cell<bool>,
 }
 
 impl Printer<'_> {
@@ -117,7 +134,7 @@ impl Printer<'_> {
     }
 
     fn map(self, shape: &MapType, map: &mut Map, depth: usize) {
-        let Ok(()) = each_entry(self.types, shape, map, self.blank, |entry, _, value| {
+        let Ok(()) = each_entry(self, shape, map, |entry, _, value| {
             match entry {
                 Entry::Declared(field) => self.value(field.ty, value, depth + 1),
                 Entry::Keyed(element) => self.value(element, value, depth + 1),
@@ -151,13 +168,12 @@ enum Entry<'t> {
 /// that is not `null`, and then applies the printing rules. Unknown entries stay if `visit` says
 /// so.
 fn each_entry<'t, E>(
-    types: &'t Types,
+    printer: Printer<'_>,
     shape: &'t MapType,
     map: &mut Map,
-    blank: Blank,
     mut visit: impl FnMut(Entry<'t>, &str, &mut Value) -> Result<bool, E>,
 ) -> Result<(), E> {
-    let fields = &shape.fields;
+    let (types, fields) = (printer.types, &shape.fields);
     let mut failed = None;
     let mut next = 0;
     let mut absent: Vec<&Field> = Vec::new();
@@ -175,7 +191,7 @@ fn each_entry<'t, E>(
             next += 1;
         }
         let result = match (declared, shape.element) {
-            (Some(field), _) => visit_declared((types, blank), field, key, value, &mut visit),
+            (Some(field), _) => visit_declared(printer, field, key, value, &mut visit),
             (None, Some(element)) if is_null(value) => {
                 *value = zero(types, element);
                 Ok(true)
@@ -205,7 +221,7 @@ fn each_entry<'t, E>(
 }
 
 fn visit_declared<'t, E>(
-    (types, blank): (&Types, Blank),
+    printer: Printer<'_>,
     field: &'t Field,
     key: &str,
     value: &mut Value,
@@ -214,7 +230,11 @@ fn visit_declared<'t, E>(
     if !is_null(value) {
         visit(Entry::Declared(field), key, value)?;
     }
-    Ok(print_declared(types, field, blank, value))
+    let is_printed = print_declared(printer.types, field, printer.blank, value);
+    if is_printed && is_blank(printer.types, field, value) {
+        printer.kept.set(true);
+    }
+    Ok(is_printed)
 }
 
 /// Whether a field is printed; what it shows if it holds nothing is set.
@@ -227,11 +247,11 @@ pub(crate) fn print_declared(
 ) -> bool {
     match field.empty {
         Empty::Keep => !is_null(value),
-        Empty::Drop => !is_empty(value),
+        Empty::Drop => {
+            !is_empty(value) || (blank == Blank::AsRead && is_blank(types, field, value))
+        }
         Empty::Print => {
-            let is_blank =
-                blank == Blank::AsStored && is_empty_collection(types.get(field.ty), value);
-            if is_null(value) || is_blank {
+            if is_null(value) || (blank == Blank::AsStored && is_blank(types, field, value)) {
                 *value = zero_field(types, field.ty);
             }
             true
@@ -271,16 +291,24 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether the value is an empty list or dictionary. Storage does not tell these from absent ones,
-/// so upstream prints `null` for them wherever it prints something.
-fn is_empty_collection(ty: &Type, value: &Value) -> bool {
-    if is_free(ty.form) {
+/// Whether a field holds a list or dictionary without entries, or bytes that are none, which is as
+/// good as absent once it is stored, because storage cannot tell them apart. What upstream keeps
+/// behind a pointer is told.
+fn is_blank(types: &Types, field: &Field, value: &Value) -> bool {
+    let has_none = match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    if !has_none || !matches!(field.empty, Empty::Drop | Empty::Print) {
         return false;
     }
+    let ty = types.get(field.ty);
     match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty() && !is_struct(ty),
-        _ => false,
+        Value::Array(_) => !is_free(ty.form),
+        Value::Object(_) => !is_free(ty.form) && !is_struct(ty),
+        _ => ty.form == Form::Bytes,
     }
 }
 
@@ -375,28 +403,27 @@ impl<'t> Reader<'t> {
         depth: usize,
     ) -> Result<(), TypeError> {
         let types = self.types;
-        each_entry(
+        let printer = Printer {
             types,
-            shape,
-            map,
-            Blank::AsGiven,
-            |entry, key, value| match entry {
-                Entry::Declared(field) => self
-                    .value(field.ty, value, &path.field(key), depth + 1)
-                    .map_err(|wrong| wrong.declared_by(types, id))
-                    .map(|()| true),
-                Entry::Keyed(element) => self
-                    .value(element, value, &path.key(key), depth + 1)
-                    .map(|()| true),
-                Entry::Unknown => {
-                    if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
-                        let at = path.field(key).to_string();
-                        self.reports.push(format!("unknown field {}", quote(&at)));
-                    }
-                    Ok(false)
+            blank: Blank::AsRead,
+            kept: &Cell::new(false),
+        };
+        each_entry(printer, shape, map, |entry, key, value| match entry {
+            Entry::Declared(field) => self
+                .value(field.ty, value, &path.field(key), depth + 1)
+                .map_err(|wrong| wrong.declared_by(types, id))
+                .map(|()| true),
+            Entry::Keyed(element) => self
+                .value(element, value, &path.key(key), depth + 1)
+                .map(|()| true),
+            Entry::Unknown => {
+                if self.unknown == Unknown::Report && self.reports.len() < REPORTS_MAX {
+                    let at = path.field(key).to_string();
+                    self.reports.push(format!("unknown field {}", quote(&at)));
                 }
-            },
-        )
+                Ok(false)
+            }
+        })
     }
 
     fn list(

@@ -4,7 +4,7 @@
 
 use object::field::{FieldError, Path};
 use object::{Map, Value, group, names};
-use schema::decode::{TypeError, Unknown, decode};
+use schema::decode::{Blank, TypeError, Unknown, decode, normalize};
 use schema::structural::Structural;
 
 use super::definition::OBJECT_META;
@@ -184,6 +184,7 @@ fn read_meta(metadata: Value, unknown: Unknown) -> Result<(Value, Vec<String>), 
     let types = Catalogue::builtin().types();
     let read = decode(types, *OBJECT_META, metadata, unknown).map_err(name_owner);
     let (mut read, unknown) = read?;
+    normalize(types, *OBJECT_META, &mut read, Blank::AsShown);
     if let Some(meta) = read.as_object_mut()
         && meta.get("creationTimestamp").is_some_and(Value::is_null)
     {

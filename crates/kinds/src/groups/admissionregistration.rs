@@ -13,10 +13,12 @@ pub(super) fn rules(kind: &str) -> Rules {
     match kind {
         "MutatingWebhookConfiguration" => Rules {
             defaults: access::mutating_webhooks,
+            generation: Generation::ExactAllButStatus,
             ..base
         },
         "ValidatingWebhookConfiguration" => Rules {
             defaults: access::validating_webhooks,
+            generation: Generation::ExactAllButStatus,
             ..base
         },
         "MutatingAdmissionPolicy" => Rules {

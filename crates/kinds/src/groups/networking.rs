@@ -30,7 +30,7 @@ pub(super) fn rules(kind: &str) -> Rules {
         },
         "NetworkPolicy" => Rules {
             defaults: cluster::network_policy,
-            generation: Generation::Spec,
+            generation: Generation::ExactSpec,
             ..Rules::default()
         },
         "ServiceCIDR" => Rules {

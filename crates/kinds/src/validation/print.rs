@@ -22,7 +22,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// A field with a JSON name that is left out when it is absent.
+    /// A field with a JSON name that is left out when it is absent or has no entries.
     pub(crate) const fn optional(key: &'static str) -> Field {
         Field {
             key,
@@ -155,12 +155,20 @@ fn write(value: &Value, shape: Option<&Shape>, out: &mut String) {
     }
 }
 
+fn has_no_entries(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
 fn write_struct(map: &Map, shape: &Shape, out: &mut String) {
     out.push('{');
     let mut first = true;
     for field in shape.0 {
         let present = map.get(field.key).filter(|value| !value.is_null());
-        if present.is_none() && field.absent.is_none() {
+        if field.absent.is_none() && present.is_none_or(has_no_entries) {
             continue;
         }
         if !first {

@@ -28,18 +28,16 @@ impl Resources {
     pub(super) async fn bind(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = self.built_in(BINDINGS)?;
         let sent = Request { kind, ..*request };
-        let Parsed {
-            object: mut binding,
-            managed_fields,
-            ..
-        } = body::read(&self.catalogue(), &sent, body)?;
-        check_namespace(&sent, &mut binding)?;
-        let name = Text::from(meta_text(&binding, "name"));
+        let Parsed { mut wanted, .. } = body::read(&self.catalogue(), &sent, body)?;
+        let binding = &mut wanted.object;
+        check_namespace(&sent, binding)?;
+        let name = Text::from(meta_text(binding, "name"));
         if !request.name.is_empty() && name != request.name {
             let text = "name in URL does not match name in Binding object";
             return Err(Error::BadRequest(text.to_owned()));
         }
-        let owners = Owners::of_created(self, &sent, &mut binding, managed_fields.as_ref());
+        let owners = Owners::of_created(self, &sent, &mut wanted);
+        let mut binding = wanted.object;
         owners.show_in(&mut binding);
         let binding = self.admit_sent(request, kind, binding).await?;
         check_target(&binding)?;

@@ -37,17 +37,15 @@ impl Resources {
             kind: &kind,
             ..*request
         };
-        let Parsed {
-            object: mut eviction,
-            managed_fields,
-            ..
-        } = body::read(&self.catalogue(), &sent, body)?;
-        check_namespace(&sent, &mut eviction)?;
-        if meta_text(&eviction, "name") != request.name {
+        let Parsed { mut wanted, .. } = body::read(&self.catalogue(), &sent, body)?;
+        let eviction = &mut wanted.object;
+        check_namespace(&sent, eviction)?;
+        if meta_text(eviction, "name") != request.name {
             let text = "name in URL does not match name in Eviction object";
             return Err(Error::BadRequest(text.to_owned()));
         }
-        let owners = Owners::of_created(self, &sent, &mut eviction, managed_fields.as_ref());
+        let owners = Owners::of_created(self, &sent, &mut wanted);
+        let mut eviction = wanted.object;
         owners.show_in(&mut eviction);
         let mut eviction = self.admit_view(request, &kind, eviction, None).await?;
         if request.options.dry_run {

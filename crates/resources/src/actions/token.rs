@@ -38,17 +38,15 @@ impl Resources {
             kind: &kind,
             ..*request
         };
-        let Parsed {
-            mut object,
-            managed_fields,
-            ..
-        } = body::read(&self.catalogue(), &sent, body)?;
-        check_namespace(&sent, &mut object)?;
+        let Parsed { mut wanted, .. } = body::read(&self.catalogue(), &sent, body)?;
+        let object = &mut wanted.object;
+        check_namespace(&sent, object)?;
         let spec = object.object_at("spec");
         if spec.get("expirationSeconds").is_none_or(Value::is_null) {
             spec.insert("expirationSeconds", Value::Int(LIFETIME_SECONDS_DEFAULT));
         }
-        let owners = Owners::of_created(self, &sent, &mut object, managed_fields.as_ref());
+        let owners = Owners::of_created(self, &sent, &mut wanted);
+        let mut object = wanted.object;
         self.admission
             .mutate(self, request, &mut object, None)
             .await?;

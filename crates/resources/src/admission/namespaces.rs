@@ -8,6 +8,7 @@ use kinds::Catalogue;
 use object::{Map, Text, value};
 
 use super::refused_subject;
+use crate::body::Wanted;
 use crate::error::{Cause, Error, Subject};
 use crate::options::WriteOptions;
 use crate::record::Stored;
@@ -110,7 +111,10 @@ fn make(
         }) else {
             unreachable!("it was made of a map just above")
         };
-        match resources.create_object(&request, object, None).await {
+        match resources
+            .create_object(&request, Wanted::by_server(object))
+            .await
+        {
             Ok(_) | Err(Error::AlreadyExists(_)) => Ok(()),
             Err(error) => Err(error),
         }

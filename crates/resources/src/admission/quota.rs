@@ -24,6 +24,7 @@ use tokio::sync::{Notify, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, o
 
 use super::forbidden;
 use super::lookup::Place;
+use crate::body::Wanted;
 use crate::error::Error;
 use crate::options::WriteOptions;
 use crate::write::{Attempt, Live};
@@ -308,7 +309,10 @@ impl Resources {
             options: &options,
             warnings: &Warnings::default(),
         };
-        match self.replace(&request, live, object, None).await? {
+        match self
+            .replace(&request, live, Wanted::by_server(object))
+            .await?
+        {
             Attempt::Done(_) => Ok(true),
             Attempt::Stale => Ok(false),
         }

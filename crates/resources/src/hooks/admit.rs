@@ -49,8 +49,16 @@ impl Resources {
         if matter.is_exempt() {
             return Ok(());
         }
+        // Whoever is asked sees the object as JSON, without blanks; unless it is changed they stay.
+        if draft.has_blanks {
+            matter.object = matter.object.map(|object| request.kind.show(object));
+        }
+        let before = draft.has_blanks.then(|| matter.object.clone());
         let old = live.map(Live::map);
         self.change(set, &mut matter, old).await?;
+        if before.is_some_and(|before| before == matter.object) {
+            return Ok(());
+        }
         let Some(mut object) = matter.object else {
             return Ok(());
         };

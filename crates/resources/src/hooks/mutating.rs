@@ -216,11 +216,12 @@ pub(super) fn read_patched(kind: &Kind, patched: Value) -> Result<Map, Error> {
         )));
     };
     let read = body::into_shape(kind, object, FieldValidation::Ignore);
-    let body::Shaped {
+    let (wanted, _) = read.map_err(|error| Error::Internal(error.to_string()))?;
+    let body::Wanted {
         mut object,
         managed_fields,
         ..
-    } = read.map_err(|error| Error::Internal(error.to_string()))?;
+    } = wanted;
     if let Some(fields) = managed_fields {
         crate::meta::meta_mut(&mut object).insert("managedFields", fields);
     }

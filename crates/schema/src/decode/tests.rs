@@ -194,7 +194,7 @@ fn which_values_are_printed_back() {
             value!({"seconds": (i64::MAX)}),
             value!({"seconds": (i64::MAX)}),
         ),
-        (value!({"items": []}), value!({})),
+        (value!({"items": []}), value!({"items": []})),
         (
             value!({"items": [{}]}),
             value!({"items": [{"name": "", "since": null}]}),
@@ -216,14 +216,14 @@ fn which_values_are_printed_back() {
             value!({"sub": {"name": "n", "port": "web", "limits": {"cpu": null}}}),
             value!({"sub": {"name": "n", "since": null, "port": "web", "limits": {"cpu": "0"}}}),
         ),
-        (value!({"secret": ""}), value!({})),
+        (value!({"secret": ""}), value!({"secret": ""})),
         (value!({"secret": "YR=="}), value!({"secret": "YQ=="})),
         (value!({"secret": [97, 98]}), value!({"secret": "YWI="})),
         (
             value!({"data": {"a": null, "b": "Yg=="}}),
             value!({"data": {"a": "", "b": "Yg=="}}),
         ),
-        (value!({"data": {}}), value!({})),
+        (value!({"data": {}}), value!({"data": {}})),
         (
             value!({"schema": {"not": {"not": {}}}}),
             value!({"schema": {"not": {"not": {}}}}),
@@ -430,6 +430,36 @@ fn a_recursive_type_nested_too_deeply_is_refused() {
 }
 
 #[test]
+fn what_becomes_of_what_has_no_entries() {
+    let (types, root) = sample();
+    let held = value!({"data": {}, "rules": [], "secret": "", "sub": {"args": [], "limits": {}}});
+    let (value, _) = read(value!({"spec": (held.clone())})).expect("the body fits the type");
+    let sub = |value: &Value| {
+        let keys = value.at(&["spec", "sub"]).and_then(Value::as_object);
+        let keys = keys.into_iter().flat_map(Map::iter);
+        keys.map(|(key, _)| key.to_string()).collect::<Vec<_>>()
+    };
+    for (blank, data, rules, fields) in [
+        (
+            Blank::AsRead,
+            Some(value!({})),
+            value!([]),
+            "args limits name since",
+        ),
+        (Blank::AsShown, None, value!([]), "name since"),
+        (Blank::AsStored, None, value!(null), "name since"),
+    ] {
+        let mut printed = value.clone();
+        let kept = normalize(&types, root, &mut printed, blank);
+        assert_eq!(kept, blank != Blank::AsStored, "{blank:?}");
+        assert_eq!(printed.at(&["spec", "data"]), data.as_ref(), "{blank:?}");
+        assert_eq!(printed.at(&["spec", "secret"]).is_some(), data.is_some());
+        assert_eq!(printed.at(&["spec", "rules"]), Some(&rules), "{blank:?}");
+        assert_eq!(sub(&printed).join(" "), fields, "{blank:?}");
+    }
+}
+
+#[test]
 fn normalize_prints_what_decode_prints() {
     let (types, root) = sample();
     for body in [
@@ -440,9 +470,9 @@ fn normalize_prints_what_decode_prints() {
         let (decoded, _) =
             decode(&types, root, body.clone(), Unknown::Drop).expect("the body fits the type");
         let mut normal = body;
-        normalize(&types, root, &mut normal, Blank::AsGiven);
+        normalize(&types, root, &mut normal, Blank::AsRead);
         assert_eq!(normal, decoded);
-        normalize(&types, root, &mut normal, Blank::AsGiven);
+        normalize(&types, root, &mut normal, Blank::AsRead);
         assert_eq!(normal, decoded);
     }
 }
@@ -509,7 +539,7 @@ proptest! {
             let again = decode(&types, root, printed.clone(), Unknown::Report);
             prop_assert_eq!(again, Ok((printed.clone(), Vec::new())));
             let mut normal = printed.clone();
-            normalize(&types, root, &mut normal, Blank::AsGiven);
+            normalize(&types, root, &mut normal, Blank::AsRead);
             prop_assert_eq!(normal, printed);
         }
     }

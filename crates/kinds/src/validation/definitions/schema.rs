@@ -353,7 +353,10 @@ fn forbidden_keywords(
         "dependencies",
         "$ref",
     ] {
-        if schema.has(key) {
+        // Dependencies are forbidden even if there are none.
+        let is_forgotten =
+            key != "dependencies" && structural::is_forgotten(key, schema.value(key));
+        if schema.has(key) && !is_forgotten {
             errors.forbidden(&path.field(key), format!("{key} is not supported"));
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn unsupported(schema: &Map) -> Option<String> {
         ("additionalItems", "additionalItems"),
         ("definitions", "definitions"),
     ] {
-        if schema.has(key) {
+        if schema.has(key) && !is_forgotten(key, schema.value(key)) {
             return Some(named(name));
         }
     }
@@ -174,6 +174,7 @@ fn metadata(properties: &Map, level: Level, checked: bool, path: &Path<'_>, erro
         .all(|(key, _)| matches!(key.as_str(), "name" | "generateName"));
     let plain = metadata
         .iter()
+        .filter(|(key, value)| !is_forgotten(key, value))
         .all(|(key, _)| matches!(key.as_str(), "type" | "default" | "properties"));
     if !only_names || !plain {
         let detail = "must not specify anything other than name and generateName, but metadata is \
@@ -182,12 +183,39 @@ fn metadata(properties: &Map, level: Level, checked: bool, path: &Path<'_>, erro
     }
 }
 
+/// What upstream forgets on the way to a structural schema if it is there and has no entries.
+const FORGOTTEN: [&str; 7] = [
+    "allOf",
+    "anyOf",
+    "definitions",
+    "dependencies",
+    "enum",
+    "oneOf",
+    "patternProperties",
+];
+
+/// Whether upstream forgets a keyword because its list or dictionary has no entries.
+pub(super) fn is_forgotten(key: &str, value: &Value) -> bool {
+    FORGOTTEN.contains(&key) && has_no_entries(value)
+}
+
+fn has_no_entries(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
 /// Whether branches say nothing but that a value is an integer or a string.
 fn is_int_or_string(branches: &[Value]) -> bool {
     let is = |branch: &Value, kind: &str| {
-        branch
-            .as_object()
-            .is_some_and(|branch| branch.len() == 1 && branch.text("type") == kind)
+        branch.as_object().is_some_and(|branch| {
+            branch.text("type") == kind
+                && branch
+                    .iter()
+                    .all(|(key, value)| key == "type" || is_forgotten(key, value))
+        })
     };
     matches!(branches, [first, second] if is(first, "integer") && is(second, "string"))
 }
@@ -266,8 +294,10 @@ fn nested(branch: &Map, skip_any_of: bool, path: &Path<'_>, errors: &mut Errors)
         }
     }
     for (key, detail) in OUTSIDE_ONLY {
-        let absent = matches!(branch.value(key), Value::Null | Value::Bool(false));
-        if !absent {
+        let value = branch.value(key);
+        let absent = matches!(value, Value::Null | Value::Bool(false));
+        let is_blank = key == "x-kubernetes-list-map-keys" && has_no_entries(value);
+        if !absent && !is_blank {
             errors.forbidden(&path.field(key), detail);
         }
     }

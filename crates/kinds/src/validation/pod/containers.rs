@@ -124,7 +124,6 @@ fn ephemeral_fields(container: &Map, path: &Path<'_>, errors: &mut Errors) {
         let set = match container.value(key) {
             Value::Null => false,
             Value::Object(map) => !map.is_empty() || key != "resources",
-            Value::Array(items) => !items.is_empty(),
             _ => true,
         };
         if set {
