@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use object::field::{FieldError, Mistake, Path};
 use object::{Map, Value, json};
 
-use super::print::LABEL_SELECTOR;
+use super::print::{LABEL_SELECTOR, MANAGED_FIELDS, OWNER_REFERENCE};
 use super::read::{Read, empty};
 
 type Fields = Vec<(&'static str, &'static str, &'static str)>;
@@ -33,7 +33,7 @@ static STRUCTS: LazyLock<HashMap<&'static str, Fields>> = LazyLock::new(|| {
 });
 
 /// Metadata prints under its JSON names, and what is absent does not print.
-const METADATA: [&str; 13] = [
+const METADATA: [&str; 15] = [
     "name",
     "generateName",
     "namespace",
@@ -43,10 +43,12 @@ const METADATA: [&str; 13] = [
     "generation",
     "creationTimestamp",
     "deletionTimestamp",
+    "deletionGracePeriodSeconds",
     "labels",
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 ];
 
 fn field(text: &'static str) -> Option<(&'static str, &'static str, &'static str)> {
@@ -180,7 +182,12 @@ fn write_metadata(metadata: &Map, separator: &mut &'static str, out: &mut String
         if !absent {
             out.push_str(separator);
             *separator = ",";
-            out.push_str(&format!("\"{key}\":{}", plain(value)));
+            let shown = match key {
+                "ownerReferences" => super::print::print(value, Some(&OWNER_REFERENCE)),
+                "managedFields" => super::print::print(value, Some(&MANAGED_FIELDS)),
+                _ => plain(value),
+            };
+            out.push_str(&format!("\"{key}\":{shown}"));
         }
     }
 }

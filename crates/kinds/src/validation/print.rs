@@ -86,15 +86,18 @@ pub(crate) const OBJECT_META: Shape = Shape(&[
     Field::optional("annotations"),
     Field::optional("ownerReferences").of(&OWNER_REFERENCE),
     Field::optional("finalizers"),
-    Field::optional("managedFields").of(&Shape(&[
-        Field::optional("manager"),
-        Field::optional("operation"),
-        Field::optional("apiVersion"),
-        Field::optional("time"),
-        Field::optional("fieldsType"),
-        Field::optional("fieldsV1"),
-        Field::optional("subresource"),
-    ])),
+    Field::optional("managedFields").of(&MANAGED_FIELDS),
+]);
+
+/// An entry of managed fields.
+pub(crate) const MANAGED_FIELDS: Shape = Shape(&[
+    Field::optional("manager"),
+    Field::optional("operation"),
+    Field::optional("apiVersion"),
+    Field::optional("time"),
+    Field::optional("fieldsType"),
+    Field::optional("fieldsV1"),
+    Field::optional("subresource"),
 ]);
 
 /// A label selector.
