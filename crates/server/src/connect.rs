@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response, StatusCode, header};
 use kinds::Kind;
 use object::{Map, Value};
 use resources::Warnings;
@@ -11,8 +11,19 @@ use resources::options::WriteOptions;
 use crate::answer::Failure;
 use crate::body::Body;
 use crate::handle::Call;
+use crate::negotiate::{self, Offer, Stream};
 use crate::request::ResourcePath;
 use crate::verbs;
+
+/// What a log can be refused as; it is plain text in any case.
+const LOG: Offer = Offer {
+    tables: false,
+    metadata: true,
+    plain_text: true,
+    protobuf: true,
+    router: true,
+    stream: Stream::No,
+};
 
 /// What may be streamed from and to a container.
 const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
@@ -32,6 +43,9 @@ pub(crate) async fn answer(
     // A log is read by one method, what is passed on by any.
     if !is_offered || (path.subresource == "log" && call.method != Method::GET) {
         return Err(Failure::method_not_allowed());
+    }
+    if path.subresource == "log" {
+        negotiate::accept(call.header(header::ACCEPT), LOG)?;
     }
     let options = WriteOptions::default();
     let request = verbs::request(call, kind, path, &options, warnings);

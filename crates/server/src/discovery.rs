@@ -26,6 +26,8 @@ use crate::{protobuf, render};
 const AGGREGATED: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const OFFER: Offer = Offer {
     tables: false,
+    metadata: false,
+    plain_text: false,
     protobuf: true,
     router: true,
     stream: Stream::No,

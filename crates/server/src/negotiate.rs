@@ -53,6 +53,10 @@ impl MetaVersion {
 pub(crate) struct Offer {
     /// Whether answers may be tables.
     pub tables: bool,
+    /// Whether answers may be metadata alone.
+    pub metadata: bool,
+    /// Whether the router knows plain text, which is what a log is though nobody negotiates it.
+    pub plain_text: bool,
     /// Whether whole objects are protobuf on request.
     pub protobuf: bool,
     /// Whether a router looks at the media types first.
@@ -88,6 +92,8 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The text behind 406 and 415 for bodies of built-in kinds.
 pub(crate) const BODY_TYPES: &str =
     "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+const PLAIN_TEXT: &str = "text/plain";
+const PLAIN_TEXT_FIRST: &str = "text/plain, ";
 /// What events are sent as.
 const STREAM_TYPES: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -96,8 +102,14 @@ impl NotAcceptable {
     pub(crate) fn message(&self) -> String {
         match self {
             NotAcceptable::Unknown(offer) => {
-                let mut text =
-                    format!("406: Not Acceptable\n\nAvailable representations: {BODY_TYPES}");
+                let first = if offer.plain_text {
+                    PLAIN_TEXT_FIRST
+                } else {
+                    ""
+                };
+                let mut text = format!(
+                    "406: Not Acceptable\n\nAvailable representations: {first}{BODY_TYPES}"
+                );
                 if offer.stream != Stream::No {
                     text.push_str(", ");
                     text.push_str(STREAM_TYPES);
@@ -121,7 +133,10 @@ pub(crate) fn accept(header: Option<&str>, offer: Offer) -> Result<Representatio
         return Ok(Representation::default());
     }
     let clauses = clauses(header);
-    if offer.router && !clauses.iter().any(|clause| known_to_router(clause.media)) {
+    let known = |clause: &Clause<'_>| {
+        known_to_router(clause.media) || (offer.plain_text && clause.media == PLAIN_TEXT)
+    };
+    if offer.router && !clauses.iter().any(known) {
         return Err(NotAcceptable::Unknown(offer));
     }
     clauses
@@ -161,6 +176,8 @@ pub(crate) fn accept_failure(header: Option<&str>) -> Option<Representation> {
     }
     let offer = Offer {
         tables: false,
+        metadata: false,
+        plain_text: false,
         protobuf: true,
         router: false,
         stream: Stream::No,
@@ -222,7 +239,7 @@ impl Clause<'_> {
             (Media::Protobuf, PROTOBUF),
         ];
         offered.into_iter().find_map(|(media, name)| {
-            let matches = self.media == name || matches!(self.media, "*/*" | "application/*");
+            let matches = self.media == name || matches!(self.media, "*/*" | "*" | "application/*");
             matches
                 .then(|| self.with_parameters(media, offer))
                 .flatten()
@@ -248,8 +265,8 @@ impl Clause<'_> {
             ("Table", Some(version)) if offer.tables && media != Media::Protobuf => {
                 Shape::Table(version)
             }
-            ("PartialObjectMetadata", Some(version)) if offer.tables => Shape::Metadata(version),
-            ("PartialObjectMetadataList", Some(version)) if offer.tables => {
+            ("PartialObjectMetadata", Some(version)) if offer.metadata => Shape::Metadata(version),
+            ("PartialObjectMetadataList", Some(version)) if offer.metadata => {
                 Shape::MetadataList(version)
             }
             _ => return None,
@@ -370,6 +387,8 @@ mod tests {
 
     const OFFER: Offer = Offer {
         tables: true,
+        metadata: true,
+        plain_text: false,
         protobuf: false,
         router: true,
         stream: Stream::No,
@@ -488,5 +507,44 @@ mod tests {
         ] {
             assert_eq!(wants_aggregated(Some(&header)), expected, "{header}");
         }
+    }
+
+    #[test]
+    fn what_are_a_bare_star_and_plain_text_taken_for() {
+        let direct = Offer {
+            router: false,
+            ..OFFER
+        };
+        assert_eq!(
+            accept(Some("*;q=0.5"), direct),
+            Ok(Representation::default())
+        );
+        assert_eq!(accept(Some("*"), OFFER), Err(NotAcceptable::Unknown(OFFER)));
+        // The router lets plain text pass, and nobody behind it can write that.
+        let log = Offer {
+            plain_text: true,
+            ..OFFER
+        };
+        assert_eq!(
+            accept(Some("text/plain"), log),
+            Err(NotAcceptable::Parameters)
+        );
+        let refused = accept(Some("text/html"), log).unwrap_err().message();
+        let expected =
+            "406: Not Acceptable\n\nAvailable representations: text/plain, application/json";
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+
+    #[test]
+    fn what_is_never_stored_has_metadata_and_no_table() {
+        let offer = Offer {
+            tables: false,
+            ..OFFER
+        };
+        let asked = |shape: &str| format!("application/json;as={shape};v=v1;g=meta.k8s.io");
+        let shape = |name| accept(Some(&asked(name)), offer).map(|it| it.shape);
+        let metadata = Shape::Metadata(MetaVersion::V1);
+        assert_eq!(shape("PartialObjectMetadata"), Ok(metadata));
+        assert_eq!(shape("Table"), Err(NotAcceptable::Parameters));
     }
 }

@@ -141,17 +141,23 @@ fn write_partial(
     Ok(())
 }
 
-/// Answers with an object that is not stored in this form; only scales have others to be shown in.
+/// Answers with an object that is not stored in this form. Only scales have tables, and what says
+/// that an action is done is shown as it is.
 pub(crate) fn virtual_object(
     call: &Call,
     kind: &Arc<Kind>,
     object: Map,
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
-    let is_scale = object.get("kind").and_then(Value::as_str) == Some("Scale");
+    let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let name = text("kind").to_owned();
+    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    let group = group.to_owned();
+    let is_scale = name == "Scale";
     let text = match representation.shape {
+        _ if name == "Status" => virtual_text(object),
         Shape::Table(version) if is_scale => table::of_scale(call, kind, object, version)?,
-        Shape::Metadata(version) if is_scale => virtual_text(partial(kind, object, version)),
+        Shape::Metadata(version) => virtual_text(partial(kind, object, version)),
         Shape::MetadataList(_) if is_scale && kind.is_custom() => {
             return Err(not_acceptable(
                 "PartialObjectMetadataList",
@@ -159,9 +165,7 @@ pub(crate) fn virtual_object(
                 "v1.Scale",
             ));
         }
-        Shape::MetadataList(_) if is_scale => {
-            return Err(not_a_list(kind, "autoscaling", "Scale"));
-        }
+        Shape::MetadataList(_) => return Err(not_a_list(kind, &group, &name)),
         _ => virtual_text(object),
     };
     Ok(finish(call, text, representation))

@@ -72,8 +72,11 @@ async fn dispatch(
     };
     // What is answered and never stored has no tables.
     let only_created = kind.verbs.iter().all(|verb| verb == "create");
+    let is_action = matches!(path.subresource.as_str(), "binding" | "eviction" | "token");
     let offer = Offer {
-        tables: !only_created,
+        tables: !only_created && !is_action,
+        metadata: true,
+        plain_text: false,
         protobuf: !kind.is_custom(),
         router: !kind.is_custom(),
         stream,
