@@ -70,11 +70,8 @@ async fn dispatch(
         Operation::Watch | Operation::List => Stream::Offered,
         _ => Stream::No,
     };
-    // What is answered and never stored has no tables.
-    let only_created = kind.verbs.iter().all(|verb| verb == "create");
-    let is_action = matches!(path.subresource.as_str(), "binding" | "eviction" | "token");
     let offer = Offer {
-        tables: !only_created && !is_action,
+        tables: has_tables(kind, &path.subresource),
         metadata: true,
         plain_text: false,
         protobuf: !kind.is_custom(),
@@ -104,6 +101,19 @@ async fn dispatch(
             ))
             .await
         }
+    }
+}
+
+/// Whether an object or a part of it can be shown as a table. What is answered and never stored
+/// cannot, and upstream has not taught every part.
+fn has_tables(kind: &Kind, subresource: &str) -> bool {
+    const STATUS_HAS_NONE: [&str; 3] =
+        ["apiservices", "customresourcedefinitions", "resourceclaims"];
+    match subresource {
+        _ if kind.is_custom() => true,
+        "" => kind.verbs.iter().any(|verb| verb != "create"),
+        "status" => !STATUS_HAS_NONE.contains(&kind.resource.as_str()),
+        _ => subresource == "scale",
     }
 }
 
