@@ -66,15 +66,8 @@ pub(crate) fn definition(new: &Map, old: Option<&Map>, subresource: &str) -> Vec
     if old.is_none() {
         let names = spec.object_or_empty("names");
         let wanted = format!("{}.{}", names.text("plural"), spec.text("group"));
-        let name = new.object_or_empty("metadata").text("name");
-        if name != wanted {
-            let path = root.field("metadata");
-            errors.invalid(
-                &path.field("name"),
-                name,
-                "must be spec.names.plural+\".\"+spec.group",
-            );
-        }
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        named_as(new, &wanted, detail, &mut errors);
     }
     definition_spec(spec, old, &path, &mut errors);
     if let Some(old) = old {
@@ -91,6 +84,17 @@ pub(crate) fn definition(new: &Map, old: Option<&Map>, subresource: &str) -> Vec
         errors.invalid(&path.field("preserveUnknownFields"), true, detail);
     }
     errors
+}
+/// Checks that an object is called what its spec says, and begins with that if its name is made.
+fn named_as(object: &Map, wanted: &str, detail: &str, errors: &mut Errors) {
+    let root = Path::root();
+    let path = root.field("metadata");
+    for key in ["generateName", "name"] {
+        let name = object.object_or_empty("metadata").text(key);
+        if !name.is_empty() && name != wanted {
+            errors.invalid(&path.field(key), name, detail);
+        }
+    }
 }
 
 fn definition_spec(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {

@@ -3,6 +3,7 @@
 use object::field::{FieldError, Path};
 use object::{Map, names};
 
+use super::named_as;
 use crate::validation::check::{self, Errors, Report};
 use crate::validation::meta;
 use crate::validation::read::{Read, maps};
@@ -28,18 +29,12 @@ pub(crate) fn api_service(new: &Map, old: Option<&Map>, subresource: &str) -> Ve
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
     let (group, version) = (spec.text("group"), spec.text("version"));
-    let (name, wanted) = (
-        new.object_or_empty("metadata").text("name"),
-        format!("{version}.{group}"),
+    let wanted = format!("{version}.{group}");
+    let detail = format!(
+        "must be `spec.version+\".\"+spec.group`: {}",
+        object::field::quote(&wanted)
     );
-    if name != wanted {
-        let path = root.field("metadata");
-        let detail = format!(
-            "must be `spec.version+\".\"+spec.group`: {}",
-            object::field::quote(&wanted)
-        );
-        errors.invalid(&path.field("name"), name, detail);
-    }
+    named_as(new, &wanted, &detail, &mut errors);
     if group.is_empty() && version != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";
         errors.required(&path.field("group"), detail);
