@@ -1,7 +1,7 @@
 //! Advice about objects that are valid: what is deprecated, ignored or surprising.
 //!
 //! Contract: `pkg/api/*/warnings.go` and the strategies of kube-apiserver. Templates of pods are
-//! looked at when the spec has changed, pods when they are new, the other kinds at every write but
+//! looked at when the generation has changed, pods when they are new, the other kinds at every write but
 //! those through `/status`.
 
 mod others;
@@ -40,11 +40,7 @@ pub(crate) fn of(group: &str, kind: &str) -> Warnings {
             spec_template(new, old, &mut warnings);
             warnings
         },
-        ("apps", "DaemonSet") => |new, old| {
-            let mut warnings = Vec::new();
-            spec_template(new, old, &mut warnings);
-            warnings
-        },
+        ("apps", "DaemonSet") => daemon_set,
         ("apps", "StatefulSet") => stateful_set,
         ("batch", "Job") => |new, old| {
             let mut warnings = Vec::new();
@@ -104,10 +100,19 @@ fn surprising_name(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
     }
 }
 
+/// Whether a change made another generation of the object, as every new object is one.
+fn is_new_generation(new: &Map, old: Option<&Map>) -> bool {
+    let generation = |object: &Map| object.object_or_empty("metadata").int("generation");
+    old.is_none_or(|old| generation(new) != generation(old))
+}
+
 fn spec_template(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
-    if old.is_some_and(|old| check::same(new.value("spec"), old.value("spec"))) {
-        return;
+    if is_new_generation(new, old) {
+        told_template(new, warnings);
     }
+}
+
+fn told_template(new: &Map, warnings: &mut Vec<String>) {
     let root = Path::root();
     let path = root.field("spec");
     let spec = new.object_or_empty("spec");
@@ -116,6 +121,16 @@ fn spec_template(new: &Map, old: Option<&Map>, warnings: &mut Vec<String>) {
         Some(&path.field("template")),
         warnings,
     );
+}
+
+/// A daemon set counts the changes of its template, and only those bring advice.
+fn daemon_set(new: &Map, old: Option<&Map>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let template = |object: &Map| object.object_or_empty("spec").value("template").clone();
+    if old.is_none_or(|old| !check::same(&template(new), &template(old))) {
+        told_template(new, &mut warnings);
+    }
+    warnings
 }
 
 /// After a change the advice is about the template as it was.
@@ -130,7 +145,7 @@ fn replication_controller(new: &Map, old: Option<&Map>) -> Vec<String> {
 }
 
 fn template(new: &Map, old: Option<&Map>, path: &Path<'_>, warnings: &mut Vec<String>) {
-    if old.is_some_and(|old| check::same(new.value("template"), old.value("template"))) {
+    if !is_new_generation(new, old) {
         return;
     }
     pod::warnings(new.object_or_empty("template"), Some(path), warnings);
@@ -172,7 +187,7 @@ fn cron_job(new: &Map, old: Option<&Map>) -> Vec<String> {
     let path = path.field("spec");
     let spec = new.object_or_empty("spec");
     let job = spec.object_or_empty("jobTemplate").object_or_empty("spec");
-    if old.is_none_or(|old| !check::same(new.value("spec"), old.value("spec"))) {
+    if is_new_generation(new, old) {
         let template = job.object_or_empty("template");
         pod::warnings(template, Some(&path.field("template")), &mut warnings);
     }

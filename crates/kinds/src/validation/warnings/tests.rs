@@ -41,6 +41,29 @@ fn templates_are_told_under_their_own_path() {
 }
 
 #[test]
+fn templates_are_told_again_with_each_generation() {
+    let template = value!({"spec": {"topologySpreadConstraints": [{"topologyKey": "zone"}]}});
+    let advice = "spec.template.spec.topologySpreadConstraints[0].labelSelector: a null \
+                  labelSelector results in matching no pod";
+    let workload = |generation: i64| {
+        map(
+            value!({"metadata": {"name": "a", "generation": (generation)},
+            "spec": {"template": (template.clone())}}),
+        )
+    };
+    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        let advise = of("apps", kind);
+        assert_eq!(advise(&workload(2), Some(&workload(1))), [advice], "{kind}");
+        assert!(
+            advise(&workload(1), Some(&workload(1))).is_empty(),
+            "{kind}"
+        );
+    }
+    // What else changes in a daemon set does not count.
+    assert!(of("apps", "DaemonSet")(&workload(2), Some(&workload(1))).is_empty());
+}
+
+#[test]
 fn accounts_that_come_to_limit_secrets_are_told_once() {
     let key = "kubernetes.io/enforce-mountable-secrets";
     let account = map(value!({"metadata": {"name": "a", "annotations": {(key): "false"}}}));
