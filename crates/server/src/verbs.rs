@@ -34,9 +34,9 @@ pub(crate) async fn answer(
     path: ResourcePath,
 ) -> Response<Body> {
     let warnings = Warnings::default();
-    if let Some(deprecation) = kind.deprecation() {
-        warnings.add([deprecation.to_owned()]);
-        warnings.annotate("k8s.io/deprecated".to_owned(), "true".to_owned());
+    // A custom resource warns whatever is asked of it, a built-in one of what it offers.
+    if kind.is_custom() {
+        warn_of_deprecation(kind, &warnings);
     }
     let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
@@ -45,6 +45,13 @@ pub(crate) async fn answer(
         trail.admitted(warnings.annotations());
     }
     answer
+}
+
+fn warn_of_deprecation(kind: &Kind, warnings: &Warnings) {
+    if let Some(deprecation) = kind.deprecation() {
+        warnings.add([deprecation.to_owned()]);
+        warnings.annotate("k8s.io/deprecated".to_owned(), "true".to_owned());
+    }
 }
 
 async fn dispatch(
@@ -64,7 +71,9 @@ async fn dispatch(
     let operation = if kind.is_custom() {
         custom_operation(kind, verb, path)?
     } else {
-        operation(call, kind, verb, path)?
+        let operation = operation(call, kind, verb, path)?;
+        warn_of_deprecation(kind, warnings);
+        operation
     };
     let stream = match operation {
         Operation::Watch | Operation::List => Stream::Offered,

@@ -180,6 +180,11 @@ async fn what_a_request_used_is_noted() {
     assert_eq!(admin.ask(old, &["audit-id: old"], "").await.code, 200);
     let event = ended(&log, "old").await;
     assert_eq!(event["annotations"]["k8s.io/deprecated"], "true");
+    // What is not there is not deprecated either.
+    let none = "GET /api/v1/namespaces/default/endpoints/one/status";
+    assert_eq!(admin.ask(none, &["audit-id: none"], "").await.code, 404);
+    let event = ended(&log, "none").await;
+    assert_eq!(event["annotations"].get("k8s.io/deprecated"), None);
 }
 
 #[tokio::test]
