@@ -482,47 +482,48 @@ fn change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A job that is suspended and has not started may still be told where to run and with how much.
+/// A job that is suspended and of which nothing runs may still be told where to run and with how
+/// much; then only the pods of its template are looked at.
 fn template_change(spec: &Map, old: &Map, path: &Path<'_>, errors: &mut Errors) {
     let stored = old.object_or_empty("spec");
     let status = old.object_or_empty("status");
     let paused = stored.flag("suspend")
-        && is_true(status, "Suspended")
+        && (!status.has("startTime") || is_true(status, "Suspended"))
         && status.int("active").unwrap_or_default() == 0;
-    let mut before = stored.object_or_empty("template").clone();
+    let before = stored.object_or_empty("template");
     let now = spec.object_or_empty("template");
-    if paused {
-        adopt(
-            before.object_at("metadata"),
-            now.object_or_empty("metadata"),
-            &["annotations", "labels"],
-        );
-        let pod = now.object_or_empty("spec");
-        let keys = ["nodeSelector", "tolerations", "schedulingGates"];
-        let old_pod = before.object_at("spec");
-        adopt(old_pod, pod, &keys);
-        adopt_node_affinity(old_pod, pod);
-        for key in ["containers", "initContainers"] {
-            let list = old_pod.get_mut(key).and_then(Value::as_array_mut);
-            for (index, old) in list.into_iter().flatten().enumerate() {
-                let new = pod.list(key).get(index).and_then(Value::as_object);
-                if let (Some(old), Some(new)) = (old.as_object_mut(), new)
-                    && old.text("name") == new.text("name")
-                {
-                    adopt(old, new, &["resources"]);
-                }
+    let path = path.field("template");
+    if !paused {
+        if !check::same(spec.value("template"), stored.value("template")) {
+            let (value, shape) = (spec.value("template"), "PodTemplateSpec");
+            errors.push(internal::invalid(&path, value, shape, check::IMMUTABLE));
+        }
+        return;
+    }
+    let pod = now.object_or_empty("spec");
+    let mut old_pod = before.object_or_empty("spec").clone();
+    adopt(
+        &mut old_pod,
+        pod,
+        &["nodeSelector", "tolerations", "schedulingGates"],
+    );
+    adopt_node_affinity(&mut old_pod, pod);
+    for key in ["containers", "initContainers"] {
+        let wished = pod.list(key);
+        let list = old_pod.get_mut(key).and_then(Value::as_array_mut);
+        let list = list.filter(|list| list.len() == wished.len());
+        for (old, new) in list.into_iter().flatten().zip(wished) {
+            if let (Some(old), Some(new)) = (old.as_object_mut(), new.as_object())
+                && old.text("name") == new.text("name")
+            {
+                adopt(old, new, &["resources"]);
             }
         }
     }
-    let now = spec.value("template");
-    if !check::same(now, &before.into()) {
-        let path = path.field("template");
-        errors.push(internal::invalid(
-            &path,
-            now,
-            "PodTemplateSpec",
-            check::IMMUTABLE,
-        ));
+    if !check::same(now.value("spec"), &old_pod.into()) {
+        let path = path.field("spec");
+        let value = now.value("spec");
+        errors.push(internal::invalid(&path, value, "PodSpec", check::IMMUTABLE));
     }
 }
 

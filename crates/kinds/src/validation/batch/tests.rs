@@ -105,6 +105,39 @@ fn schedules_are_read_as_cron_reads_them() {
 }
 
 #[test]
+fn a_job_that_is_suspended_may_be_told_where_to_run() {
+    let with = |pod: Value, status: Value| {
+        let mut template = map(template("Never"));
+        for (key, value) in map(pod) {
+            template.object_at("spec").insert(key, value);
+        }
+        let mut job = one(value!({"suspend": true, "template": template}));
+        job.insert("status", status);
+        job
+    };
+    let (none, selector) = (value!({}), value!({"nodeSelector": {"a": "b"}}));
+    let started = value!({"startTime": "2024-01-01T00:00:00Z"});
+    let paused = value!({"startTime": "2024-01-01T00:00:00Z",
+        "conditions": [{"type": "Suspended", "status": "True"}]});
+    let host = value!({"hostname": "x"});
+    for (pod, status, place) in [
+        (&selector, &none, None),
+        (&selector, &paused, None),
+        (&selector, &started, Some("spec.template: ")),
+        (&selector, &value!({"active": 1}), Some("spec.template: ")),
+        (&host, &none, Some("spec.template.spec: ")),
+        (&host, &started, Some("spec.template: ")),
+    ] {
+        let old = with(none.clone(), status.clone());
+        let told = printed(job(&with(pod.clone(), status.clone()), Some(&old), ""));
+        match place {
+            None => assert_eq!(told, [""; 0], "{status:?}"),
+            Some(place) => assert!(told[0].starts_with(place), "{told:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_cron_job_makes_good_jobs() {
     let spec = value!({"schedule": "bad", "concurrencyPolicy": "Maybe", "jobTemplate": {"spec": {
         "parallelism": 1, "completions": 1, "template": (template("OnFailure"))}}});
