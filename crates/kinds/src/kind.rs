@@ -103,8 +103,8 @@ pub struct Rules {
     /// Writes the times that the kind itself keeps, after preparing; `old` is the stored object
     /// when it is an update, and `now` is the time as API objects write it.
     pub stamp: fn(new: &mut Map, old: Option<&Map>, subresource: &str, now: &str),
-    /// Fills what upstream fills in when it reads a new object from storage: too late for
-    /// everyone who looks at it before it is stored.
+    /// Does what upstream does when it reads an object from storage: too late for everyone who
+    /// looks at it before it is stored.
     pub settle: fn(&mut Map),
     /// Reports every mistake of an object; `old` is the stored one when it is an update.
     pub validate: fn(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError>,

@@ -473,6 +473,7 @@ impl Resources {
             .charge(self, request, &draft.object, Some(old))
             .await?;
         let finished = is_finished(kind, &draft.object, old);
+        (kind.rules.settle)(&mut draft.object);
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
         if request.options.dry_run || (!finished && self.is_as_stored(kind, live, &value)) {

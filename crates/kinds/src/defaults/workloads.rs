@@ -36,8 +36,12 @@ pub(crate) fn daemon_set(daemon_set: &mut Map) {
     if text(strategy, "type") == "RollingUpdate" {
         let rolling = strategy.object_at("rollingUpdate");
         fill(rolling, "maxUnavailable", 1);
-        fill(rolling, "maxSurge", 0);
     }
+    // Neither is ever left out, even where nothing rolls.
+    within(strategy, "rollingUpdate", |rolling| {
+        fill(rolling, "maxUnavailable", 0);
+        fill(rolling, "maxSurge", 0);
+    });
     fill(spec, "revisionHistoryLimit", 10);
     template(spec, "template");
 }

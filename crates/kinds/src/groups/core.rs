@@ -260,6 +260,7 @@ fn pod_template() -> Rules {
 fn replication_controller() -> Rules {
     Rules {
         defaults: workloads::replication_controller,
+        settle: workloads::labels_from_template,
         prepare_create: |new| {
             new.insert("status", value!({"replicas": 0}));
             disabled::drop_from_template(new, None);

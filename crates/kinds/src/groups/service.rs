@@ -22,6 +22,12 @@ pub(super) fn rules() -> Rules {
                 drop_type_dependent(new, old);
             }
         },
+        settle: |service| {
+            let spec = service.object_at("spec");
+            if !needs_address(spec) {
+                spec.remove("internalTrafficPolicy");
+            }
+        },
         name: NameRule::Label,
         create_on_update: true,
         returns_deleted: true,

@@ -62,7 +62,9 @@ fn update(stored: &str, sent: &str, subresource: &str) -> String {
     let (kind, mut new) = read(sent);
     (kind.rules.prepare_update)(&mut new, &old, subresource);
     (kind.rules.stamp)(&mut new, Some(&old), subresource, NOW);
-    print(&kind.print(new).into())
+    let mut new = kind.print(new);
+    (kind.rules.settle)(&mut new);
+    print(&new.into())
 }
 
 /// Runs `result` over the cases of a file and compares it with the last line of each.
