@@ -182,6 +182,11 @@ impl Configuration {
     fn check(&self, request: &Request<'_>) -> Result<(), Error> {
         let kind = request.kind;
         check_gvk(&self.wanted, &kind.api_version(), &kind.kind)?;
+        self.check_owners()
+    }
+
+    /// Checks that the configuration says nothing about owners.
+    pub(crate) fn check_owners(&self) -> Result<(), Error> {
         let managed = self.wanted.at(&["metadata", "managedFields"]);
         if managed.is_some_and(|managed| !managed.is_null()) {
             return Err(Error::BadRequest(

@@ -5,10 +5,11 @@ use apply::patch::{PatchError, go_text, merge_patch, strategic};
 use kinds::{Catalogue, Kind};
 use object::field::{FieldError, Path};
 use object::{Map, Value, json};
+use schema::decode::{TypeError, conversion_error};
 use schema::{TypeId, Types};
 
 use crate::Request;
-use crate::body::{self, Parsed};
+use crate::body::{self, Parsed, Wanted};
 use crate::error::{Error, Subject};
 use crate::meta::meta_mut;
 use crate::options::FieldValidation;
@@ -152,6 +153,7 @@ impl Patch {
             let text = format!("json: cannot unmarshal {found} into a {}", kind.kind);
             return Err(refused(text));
         };
+        let version = object.get("apiVersion").and_then(Value::as_str);
         match &self.content {
             // Whether it is of this kind is asked once its name and version are known to be right.
             _ if kind.is_custom() => {
@@ -159,42 +161,100 @@ impl Patch {
                 if body::lacks_kind(kind, &object) {
                     return Err(refused(body::missing_kind(&self.shown(kind, live))));
                 }
+                if let Some(text) = version.filter(|text| text.matches('/').count() > 1) {
+                    return Err(refused(format!("unexpected GroupVersion string: {text}")));
+                }
             }
             // Its types are those of the object, whatever it says that they are.
             Content::Strategic(_) => {}
             _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
-        let wrong_type = body::custom_type_error(request, &object);
+        let is_versioned = version.is_some_and(|text| !text.is_empty());
+        if !is_versioned && !kind.is_custom() && !matches!(self.content, Content::Strategic(_)) {
+            return self.unversioned(&object, request, refused);
+        }
+        let wrong_type = if is_versioned || !kind.is_custom() {
+            body::custom_type_error(request, &object)
+        } else {
+            // Upstream answers 500, but it is the patch that takes the version away.
+            let text = "Internal error occurred: Object 'apiVersion' is missing in 'object has no \
+                        apiVersion field'";
+            Some(Error::BadRequest(text.to_owned()))
+        };
         let (wanted, mut unknown) = body::into_shape(kind, object, validation)
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(self.misfit(kind, live, &error)))?;
         unknown.splice(0..0, self.strange.iter().cloned());
         if wrong_type.is_some() {
             unknown.clear();
         }
-        match validation {
-            FieldValidation::Strict if !unknown.is_empty() => {
-                let detail = format!("strict decoding error: {}", unknown.join(", "));
-                return Err(refused(detail));
-            }
-            FieldValidation::Warn => request.warnings.add(unknown),
-            FieldValidation::Strict | FieldValidation::Ignore => {}
-        }
+        report_unknown(request, unknown, refused)?;
         Ok(Parsed { wanted, wrong_type })
     }
 
-    /// What an error shows: a strategic patch itself, or the whole patched document. It is made
-    /// again, because hardly any patch fails.
+    /// What upstream reads of a built-in object without a version: it takes the form in which it
+    /// works on objects itself, and that knows none of the fields by these names.
+    fn unversioned(
+        &self,
+        object: &Map,
+        request: &Request<'_>,
+        refused: impl Fn(String) -> Error,
+    ) -> Result<Parsed, Error> {
+        let fields = object.iter().map(|(key, _)| key);
+        let fields = fields.filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
+        let unknown = fields.map(|key| format!("unknown field {}", object::field::quote(key)));
+        let unknown = self.strange.iter().cloned().chain(unknown).collect();
+        report_unknown(request, unknown, refused)?;
+        Ok(Parsed {
+            wanted: Wanted::by_server(Map::new()),
+            wrong_type: None,
+        })
+    }
+
+    /// What is said of a patched document that does not fit its kind.
+    fn misfit(&self, kind: &Kind, live: &Live, error: &TypeError) -> String {
+        let Content::Strategic(_) = self.content else {
+            return error.to_string();
+        };
+        let patched = self.patched(kind, live);
+        let told = conversion_error(&kind.types, kind.root, &patched);
+        told.unwrap_or_else(|| error.to_string())
+    }
+
+    /// What an error shows: a strategic patch itself, or the whole patched document.
     fn shown(&self, kind: &Kind, live: &Live) -> String {
         if let Content::Strategic(patch) = &self.content {
             return go_text(patch);
         }
+        String::from_utf8_lossy(&json::to_vec(&self.patched(kind, live))).into_owned()
+    }
+
+    /// The whole patched document, made again because hardly any patch fails.
+    fn patched(&self, kind: &Kind, live: &Live) -> Value {
         let mut document = live.object.clone();
         if let (Some(fields), Value::Object(document)) = (live.owners.0.encode(), &mut document) {
             meta_mut(document).insert("managedFields", fields);
         }
         let patched = self.apply_plain(&kind.types, kind.root, document);
-        let patched = patched.unwrap_or_default();
-        String::from_utf8_lossy(&json::to_vec(&patched)).into_owned()
+        patched.unwrap_or_default()
+    }
+}
+
+/// Says which fields of a patched document are not known, or refuses it for them.
+fn report_unknown(
+    request: &Request<'_>,
+    unknown: Vec<String>,
+    refused: impl Fn(String) -> Error,
+) -> Result<(), Error> {
+    match request.options.validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let detail = format!("strict decoding error: {}", unknown.join(", "));
+            Err(refused(detail))
+        }
+        FieldValidation::Warn => {
+            request.warnings.add(unknown);
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
     }
 }
 

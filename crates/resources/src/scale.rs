@@ -114,6 +114,7 @@ impl Resources {
     async fn apply_scale(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let configuration = Configuration::read(&body.bytes).and_then(|configuration| {
             check_gvk(&configuration.wanted, SCALE_API_VERSION, "Scale")?;
+            configuration.check_owners()?;
             Ok(configuration)
         });
         let configuration = self.before_mistakes(request, configuration).await?;

@@ -12,6 +12,7 @@
 //! The tree is changed in place and a path becomes text only when it is reported.
 
 pub(crate) mod base64;
+mod converter;
 mod document;
 mod error;
 mod place;
@@ -26,6 +27,7 @@ use object::{Map, Value, text_order};
 
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, SchemaOr, Type, TypeId, Types};
 pub use base64::{decode as decode_base64, encode as encode_base64};
+pub use converter::conversion_error;
 pub use document::in_document_order;
 pub use error::TypeError;
 use place::Place;
@@ -388,6 +390,8 @@ impl<'t> Reader<'t> {
         }
         match (value, &ty.map, &ty.list) {
             (Value::Null, _, _) => Ok(()),
+            // An apply may hold anything in some of these; the type itself may not.
+            (value, _, _) if ty.form != Form::Plain => scalar::read(self.types, id, value, path),
             (Value::Object(map), Some(shape), _) => self.map(id, shape, map, path, depth),
             (Value::Array(items), _, Some(list)) => self.list(list.element, items, path, depth),
             (value, _, _) => scalar::read(self.types, id, value, path),

@@ -187,12 +187,18 @@ impl<'t> Merge<'t> {
 
     /// The declared field of a struct. Upstream cannot merge below anything but a struct.
     fn field(self, ty: TypeId, key: &str) -> Result<&'t Field, PatchError> {
-        let ty = self.types.get(ty);
+        let id = ty;
+        let ty = self.types.get(id);
         match &ty.map {
             Some(shape) if shape.element.is_none() => shape.field(key).ok_or_else(|| {
+                let owner = match self.types.name_of(id) {
+                    Some(name) => format!(" {}", name.rsplit('.').next().unwrap_or_default()),
+                    None => String::new(),
+                };
                 let name = object::field::quote(key);
-                let text = format!("unable to find api field in struct for the json field {name}");
-                PatchError::Misfit(text)
+                PatchError::Misfit(format!(
+                    "unable to find api field in struct{owner} for the json field {name}"
+                ))
             }),
             _ => Err(PatchError::Misfit(format!(
                 "merging an object in json but data type is not struct, instead is: {}",
