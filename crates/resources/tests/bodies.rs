@@ -117,6 +117,83 @@ async fn may_a_patch_make_something_else_of_a_kind() {
 }
 
 #[tokio::test]
+async fn what_is_read_of_an_object_that_a_patch_takes_the_version_from() {
+    let server = server().await;
+    let maps = Ask::new(&server, "", "configmaps").named("one");
+    maps.create(named(value!({}))).await.unwrap();
+    let said = refusal(maps.merge(value!({"apiVersion": null, "data": {}})).await);
+    let told =
+        "the name of the object (one based on URL) was undeterminable: name must be provided";
+    assert_eq!(said, told);
+    assert_eq!(
+        maps.warnings.take(),
+        ["unknown field \"data\"", "unknown field \"metadata\""]
+    );
+}
+
+#[tokio::test]
+async fn how_does_a_strategic_patch_tell_of_wrong_types() {
+    let server = server().await;
+    let maps = Ask::new(&server, "", "configmaps").named("one");
+    maps.create(named(value!({"labels": {"a": "b"}})))
+        .await
+        .unwrap();
+    for (patch, told) in [
+        (value!({"data": []}), "cannot restore map from slice"),
+        (value!({"metadata": 5}), "cannot restore struct from: int64"),
+        (
+            value!({"metadata": {"finalizers": "a"}}),
+            "cannot restore slice from string",
+        ),
+        (value!({"data": {"a": 5}}), "cannot convert int64 to string"),
+        (value!({"data": {"a": true}}), "unrecognized type: string"),
+        (value!({"immutable": "true"}), "unrecognized type: bool"),
+    ] {
+        let said = refusal(maps.strategic(patch).await);
+        assert!(said.ends_with(told), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn when_does_nobody_own_an_object_any_more() {
+    let server = server().await;
+    let accounts = Ask::new(&server, "", "serviceaccounts").named("one");
+    let mut whole = named(value!({}));
+    let map = whole.as_object_mut().unwrap();
+    map.insert("secrets", value!([{"name": "a"}]));
+    accounts.create(whole).await.unwrap();
+    assert!(accounts.is_owned().await);
+    // An item without its key cannot be told from the others.
+    accounts.merge(value!({"secrets": [{}]})).await.unwrap();
+    assert!(!accounts.is_owned().await);
+    let maps = Ask::new(&server, "", "configmaps").named("one");
+    maps.create(named(value!({"labels": {"a": "b"}})))
+        .await
+        .unwrap();
+    assert!(maps.is_owned().await);
+    let entry = value!({"manager": "m", "operation": "Update", "apiVersion": "a/b/c",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}});
+    let patch = value!({"metadata": {"managedFields": [entry]}});
+    maps.merge(patch).await.unwrap();
+    assert!(!maps.is_owned().await);
+}
+
+#[tokio::test]
+async fn does_a_number_or_text_hold_anything_else() {
+    let server = server().await;
+    let budgets = Ask::new(&server, "policy", "poddisruptionbudgets");
+    for (given, found) in [(value!({"a": "b"}), "object"), (value!(["a"]), "array")] {
+        let budget = value!({"metadata": {"name": "one"}, "spec": {"minAvailable": given}});
+        let said = refusal(budgets.create(budget).await);
+        let told = format!(
+            "cannot unmarshal {found} into Go struct field \
+             PodDisruptionBudgetSpec.spec.minAvailable of type int32"
+        );
+        assert!(said.ends_with(&told), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_told_first_of_a_service() {
     let server = server().await;
     let services = Ask::new(&server, "", "services");

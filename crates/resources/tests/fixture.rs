@@ -129,6 +129,28 @@ impl<'a> Ask<'a> {
         )
     }
 
+    pub(crate) async fn strategic(&self, patch: Value) -> Result<Value, Error> {
+        let options = self.options();
+        let request = self.request(&options);
+        self.shown(
+            self.resources
+                .patch(&request, PatchType::Strategic, &body(patch))
+                .await,
+        )
+    }
+
+    /// Whether anybody owns a field of the object.
+    pub(crate) async fn is_owned(&self) -> bool {
+        let options = self.options();
+        let request = self.request(&options);
+        let found = self
+            .resources
+            .get(request.kind, request.namespace, request.name, None);
+        let record = found.await.expect("it is there");
+        let stored = Stored::new(&record.value).expect("a record");
+        !stored.managed_fields().is_empty()
+    }
+
     pub(crate) async fn delete(&self) -> Result<Deleted, Error> {
         self.delete_with(DeleteOptions::default()).await
     }
