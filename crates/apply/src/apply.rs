@@ -60,6 +60,17 @@ pub enum ApplyError {
         /// What is wrong with it.
         errors: TypeErrors,
     },
+    /// The stored object does not fit the schema, and nobody owns anything of it yet.
+    #[error(
+        "failed to create manager for existing fields: failed to convert new object ({object}) to \
+         smd typed: {errors}"
+    )]
+    Unowned {
+        /// Namespace, name and kind of the stored object.
+        object: String,
+        /// What is wrong with it.
+        errors: TypeErrors,
+    },
     /// The stored object does not fit the schema, so it cannot be merged.
     #[error("the live object does not fit the schema of {api_version}")]
     LiveObject {
@@ -111,6 +122,10 @@ pub fn apply(
     };
     let mut managers = managers;
     if managers.is_empty() && stored {
+        validate(live, typing, Repeats::Allowed).map_err(|errors| ApplyError::Unowned {
+            object: describe(live),
+            errors,
+        })?;
         let everyone = Writer {
             name: "before-first-apply",
             ..by

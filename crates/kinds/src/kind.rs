@@ -93,6 +93,8 @@ pub struct Column {
 /// What upstream writes as code, per kind. The default is a kind with no rules of its own.
 #[derive(Clone, Copy)]
 pub struct Rules {
+    /// Why an object that fits its type cannot be read nevertheless.
+    pub unreadable: fn(&Map) -> Option<String>,
     /// Fills what a client left out.
     pub defaults: fn(&mut Map),
     /// Shapes a new object before validation: drops what clients may not set, sets generation.
@@ -182,6 +184,7 @@ pub enum NameRule {
 impl Default for Rules {
     fn default() -> Rules {
         Rules {
+            unreadable: |_| None,
             defaults: |_| {},
             prepare_create: |_| {},
             prepare_update: |_, _, _| {},
@@ -326,6 +329,10 @@ impl Kind {
         let Value::Object(mut object) = value else {
             unreachable!("a kind is a struct")
         };
+        if let Some(message) = (self.rules.unreadable)(&object) {
+            let fields = Vec::new();
+            return Err(TypeError::Malformed { fields, message });
+        }
         self.apply_defaults(&mut object);
         let has_blanks = self.complete(&mut object);
         Ok(Reading {

@@ -393,12 +393,12 @@ fn object_equals(object: &Map, old: &Map) -> bool {
 
 /// Puts on the finalizers that the garbage collector waits for, and takes off those it need not.
 fn set_finalizers(kind: &Kind, options: &DeleteOptions, object: &mut Map) {
-    if !kind.rules.garbage_collected {
-        return;
-    }
     let old = meta::finalizers(object);
     let has = |name: &str| old.iter().any(|finalizer| finalizer.as_str() == Some(name));
+    // What nothing depends on does not wait for dependents.
+    let alone = !kind.rules.garbage_collected;
     let orphan = match (options.orphan_dependents, options.propagation) {
+        _ if alone => false,
         (Some(orphan), _) => orphan,
         (None, Some(policy)) => policy == Propagation::Orphan,
         (None, None) if has(ORPHAN) => true,
@@ -406,6 +406,7 @@ fn set_finalizers(kind: &Kind, options: &DeleteOptions, object: &mut Map) {
         (None, None) => kind.rules.orphan_by_default,
     };
     let foreground = match (options.orphan_dependents, options.propagation) {
+        _ if alone => false,
         (Some(_), _) => false,
         (None, Some(policy)) => policy == Propagation::Foreground,
         (None, None) => has(FOREGROUND) && !orphan,
@@ -443,8 +444,12 @@ fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Res
         }
         Error::Conflict { subject, detail }
     };
-    if kind.group.is_empty() && kind.resource == "namespaces" {
-        return check_namespace_preconditions(kind, options, live);
+    let road_of_its_own = matches!(
+        (kind.group.as_str(), kind.resource.as_str()),
+        ("", "namespaces") | ("apiextensions.k8s.io", "customresourcedefinitions")
+    );
+    if road_of_its_own {
+        return check_special_preconditions(kind, options, live);
     }
     if let Some(wanted) = options.uid.as_deref()
         && wanted != uid
@@ -466,8 +471,8 @@ fn check_preconditions(kind: &Kind, options: &DeleteOptions, live: &Live) -> Res
     Ok(())
 }
 
-/// Namespaces are deleted by a road of their own, which words this differently.
-fn check_namespace_preconditions(
+/// Namespaces and definitions are deleted by roads of their own, which word this differently.
+fn check_special_preconditions(
     kind: &Kind,
     options: &DeleteOptions,
     live: &Live,

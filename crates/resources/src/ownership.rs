@@ -85,6 +85,14 @@ impl Owners {
             return Owners::default();
         }
         let versions = KindVersions::new(resources, request);
+        // What a part of a custom resource cannot change is never validated, but it is tracked.
+        if request.kind.is_custom()
+            && !request.subresource.is_empty()
+            && let Some(typing) = versions.typing(&versions.api_version)
+            && apply::validate(new, typing, apply::Repeats::Allowed).is_err()
+        {
+            return Owners::default();
+        }
         let writer = writer(request, &versions);
         let now = resources.now();
         let owners = wanted.as_shown(request.kind, |new| {
@@ -187,12 +195,17 @@ impl Versions for KindVersions<'_> {
                 message: format!("cannot convert from {from} to {to}"),
             });
         };
-        Ok(Value::Object(convert(from, to, object.clone())))
+        // What is printed even when it holds nothing is there in each version. A field that is
+        // given up in one version and always printed in another therefore stays.
+        Ok(Value::Object(to.print(convert(from, to, object.clone()))))
     }
 
     fn reset_fields(&self, api_version: &str) -> Option<&FieldFilter> {
-        self.filter
-            .as_ref()
-            .filter(|_| self.version(api_version).is_some())
+        // Each version of a custom resource knows of its own fields alone.
+        let known = match self.kind.is_custom() {
+            true => api_version == self.api_version,
+            false => self.version(api_version).is_some(),
+        };
+        self.filter.as_ref().filter(|_| known)
     }
 }

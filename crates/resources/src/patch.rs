@@ -92,6 +92,8 @@ pub(crate) struct Patch {
     sees_managed_fields: bool,
     /// Fields of the patch itself that mean nothing or stand twice.
     strange: Vec<String>,
+    /// Whether a document without a version is one of the kind nevertheless.
+    fills_version: bool,
 }
 
 enum Content {
@@ -113,6 +115,15 @@ impl Patch {
             content,
             sees_managed_fields,
             strange,
+            fills_version: false,
+        }
+    }
+
+    /// The patch of a document that can have one version only.
+    pub(crate) fn filling_version(self) -> Patch {
+        Patch {
+            fills_version: true,
+            ..self
         }
     }
 
@@ -169,7 +180,7 @@ impl Patch {
             Content::Strategic(_) => {}
             _ => body::check_patched_type(catalogue, kind, &object).map_err(refused)?,
         }
-        let is_versioned = version.is_some_and(|text| !text.is_empty());
+        let is_versioned = self.fills_version || version.is_some_and(|text| !text.is_empty());
         if !is_versioned && !kind.is_custom() && !matches!(self.content, Content::Strategic(_)) {
             return self.unversioned(&object, request, refused);
         }

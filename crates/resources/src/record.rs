@@ -147,6 +147,23 @@ fn write_u16(number: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
+/// Whether two records hold the same object of a custom kind, in the same version. The schemas
+/// under which they were written may differ.
+pub(crate) fn is_same_object(one: &[u8], other: &[u8]) -> bool {
+    let (Ok(one), Ok(other)) = (Stored::new(one), Stored::new(other)) else {
+        return false;
+    };
+    let parts = |record: &Stored<'_>| {
+        let version = record.tag().split('/').next().map(str::to_owned);
+        (record.flags, version)
+    };
+    parts(&one) == parts(&other)
+        && one.head == other.head
+        && one.middle == other.middle
+        && one.managed == other.managed
+        && one.rest == other.rest
+}
+
 impl<'a> Stored<'a> {
     /// Reads the parts.
     pub fn new(bytes: &'a [u8]) -> Result<Stored<'a>, NotARecord> {

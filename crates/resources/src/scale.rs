@@ -88,7 +88,10 @@ impl Resources {
         if patch_type == PatchType::Apply {
             return self.apply_scale(request, body).await;
         }
-        let patch = self.read_patch(request, patch_type, body).await?;
+        let mut patch = self.read_patch(request, patch_type, body).await?;
+        if request.kind.is_custom() {
+            patch = patch.filling_version();
+        }
         let kind = self.scale_kind(request.kind)?;
         let seen = Request {
             kind: &kind,

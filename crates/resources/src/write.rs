@@ -335,6 +335,10 @@ impl Resources {
         mut wanted: Wanted,
     ) -> Result<Written, Error> {
         let kind = request.kind;
+        // What is said of a body is said even if there is nothing to replace.
+        request
+            .warnings
+            .add(meta::dedup_owner_references(&mut object));
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
             return Err(Error::NotFound(subject(kind, request.name)));
         }
@@ -416,7 +420,10 @@ impl Resources {
 
     /// Whether there is nothing to write: neither another value nor another form of it on disk.
     fn is_as_stored(&self, kind: &Kind, live: &Live, value: &Bytes) -> bool {
-        *value == live.record.value && !self.store.is_stale(&kind.collection, &live.record.name)
+        // Another schema under which the same object is written is no change of the object.
+        let same = *value == live.record.value
+            || (kind.is_custom() && record::is_same_object(value, &live.record.value));
+        same && !self.store.is_stale(&kind.collection, &live.record.name)
     }
 
     /// From a draft whose owners are known to the commit: steps 4 to 7.
@@ -473,7 +480,10 @@ impl Resources {
             .charge(self, request, &draft.object, Some(old))
             .await?;
         let finished = is_finished(kind, &draft.object, old);
-        (kind.rules.settle)(&mut draft.object);
+        // What is gone is not read from storage any more.
+        if !finished {
+            (kind.rules.settle)(&mut draft.object);
+        }
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
         if request.options.dry_run || (!finished && self.is_as_stored(kind, live, &value)) {
@@ -571,7 +581,13 @@ impl Resources {
         draft.count_generation(kind, request.subresource, old);
         draft.show_odd_owners();
         let object = &draft.object;
-        errors.extend(validation::meta::validate_update(kind, object, old));
+        let subresource = request.subresource;
+        errors.extend(validation::meta::validate_update(
+            kind,
+            object,
+            old,
+            subresource,
+        ));
         let (errors, forgiven) =
             kind.validate_after(errors, object, Some(old), request.subresource);
         refuse_invalid(&self.stored_kind(kind), object, errors)?;

@@ -45,6 +45,14 @@ async fn a_service_keeps_its_address_until_it_is_gone() {
     let updated = one.update(left_out).await.unwrap();
     assert_eq!(address(&updated), given);
 
+    // The list of addresses follows the one that a client changes.
+    let none = service("one", value!({"clusterIP": "None"}));
+    assert_eq!(
+        refusal(one.update(none).await),
+        "Service \"one\" is invalid: spec.clusterIPs[0]: Invalid value: [\"None\"]: may not change \
+         once set"
+    );
+
     let same = value!({"ports": [{"port": 80}], "clusterIP": (given.as_str())});
     let refused = refusal(services.create(service("two", same.clone())).await);
     assert_eq!(

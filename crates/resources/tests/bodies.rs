@@ -179,6 +179,22 @@ async fn when_does_nobody_own_an_object_any_more() {
 }
 
 #[tokio::test]
+async fn what_may_a_daemon_set_count_its_templates_with() {
+    let server = server().await;
+    let sets = Ask::new(&server, "apps", "daemonsets");
+    for (count, cause) in [
+        ("", "invalid syntax"),
+        ("9999999999999999999", "value out of range"),
+    ] {
+        let key = "deprecated.daemonset.template.generation";
+        let set = value!({"metadata": {"name": "one", "annotations": {(key): count}}});
+        let said = refusal(sets.create(set).await);
+        let told = format!("strconv.ParseInt: parsing \"{count}\": {cause}");
+        assert!(said.ends_with(&told), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn does_a_number_or_text_hold_anything_else() {
     let server = server().await;
     let budgets = Ask::new(&server, "policy", "poddisruptionbudgets");

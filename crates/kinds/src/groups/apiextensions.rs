@@ -4,6 +4,7 @@ use object::{Map, value};
 
 use super::strategy::{keep_status_or_spec, status_or_spec};
 use crate::defaults::extensions::{custom_resource_definition, note_storage_version};
+use crate::defaults::fill::list;
 use crate::{Generation, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
@@ -18,6 +19,11 @@ pub(super) fn rules(kind: &str) -> Rules {
                 note_storage_version(new);
             },
             prepare_update: definition_update,
+            settle: |definition| {
+                if list(definition.object_at("status"), "storedVersions").is_empty() {
+                    note_storage_version(definition);
+                }
+            },
             generation: Generation::Spec,
             unconditional_update: false,
             reset_fields: status_or_spec,

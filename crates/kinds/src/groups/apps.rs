@@ -1,5 +1,8 @@
 //! `apps`: deployments and the other kinds that keep pods running.
 
+use std::num::IntErrorKind;
+
+use object::field::quote;
 use object::{Map, Text, value};
 
 use super::disabled;
@@ -22,6 +25,7 @@ pub(super) fn rules(kind: &str) -> Rules {
     };
     match kind {
         "DaemonSet" => Rules {
+            unreadable: uncounted_template,
             defaults: workloads::daemon_set,
             prepare_create: daemon_set_create,
             prepare_update: daemon_set_update,
@@ -96,6 +100,19 @@ fn drop_max_unavailable(new: &mut Map, old: Option<&Map>) {
             });
         });
     });
+}
+
+/// The count of templates travels as an annotation, and must be a number.
+fn uncounted_template(daemon_set: &Map) -> Option<String> {
+    let annotations = object(object(daemon_set, "metadata")?, "annotations")?;
+    let count = annotations.get(TEMPLATE_GENERATION)?.as_str()?;
+    let wrong = count.parse::<i64>().err()?;
+    let cause = match wrong.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    let count = quote(count);
+    Some(format!("strconv.ParseInt: parsing {count}: {cause}"))
 }
 
 fn daemon_set_create(new: &mut Map) {

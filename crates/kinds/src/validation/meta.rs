@@ -85,16 +85,22 @@ fn asks_for_domains(kind: &Kind) -> bool {
 ///
 /// Upstream checks every kind alike and then once more in the code of the kind, so most mistakes
 /// are listed twice; clients see that.
-pub fn validate_update(kind: &Kind, new: &Map, old: &Map) -> Vec<FieldError> {
+pub fn validate_update(kind: &Kind, new: &Map, old: &Map, subresource: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let metadata = new.object_or_empty("metadata");
     let stored = old.object_or_empty("metadata");
     name(metadata, names::name_is_path_segment, &mut errors);
     common(kind.namespaced, metadata, &mut errors);
     change(metadata, stored, &mut errors);
-    let once = CHECKED_ONCE.contains(&kind.kind.as_str())
-        || kind.group == "admissionregistration.k8s.io"
-        || is_core_event(kind);
+    let once = match (kind.kind.as_str(), subresource) {
+        ("CronJob", "status") => true,
+        ("PersistentVolume", "status") => false,
+        (name, _) => {
+            CHECKED_ONCE.contains(&name)
+                || kind.group == "admissionregistration.k8s.io"
+                || is_core_event(kind)
+        }
+    };
     if kind.is_custom() || !once {
         change(metadata, stored, &mut errors);
     }

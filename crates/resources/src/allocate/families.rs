@@ -53,7 +53,6 @@ pub(super) fn carry_over(spec: &mut Map, old: &Map) {
         spec.insert("clusterIP", Value::from(kept));
     }
     if list(spec, "clusterIPs").is_empty()
-        && text(spec, "clusterIP") == kept
         && let Some(addresses) = old.get("clusterIPs")
     {
         spec.insert("clusterIPs", addresses.clone());

@@ -138,13 +138,81 @@ fn write_version(version: &Map, out: &mut String) {
             out.push('}');
         }
     }
-    for (name, key) in [
-        ("Subresources", "subresources"),
-        ("AdditionalPrinterColumns", "additionalPrinterColumns"),
-        ("SelectableFields", "selectableFields"),
+    label("Subresources", out);
+    write_subresources(version.object("subresources"), out);
+    for (name, key, fields) in [
+        (
+            "AdditionalPrinterColumns",
+            "additionalPrinterColumns",
+            &COLUMN[..],
+        ),
+        ("SelectableFields", "selectableFields", &SELECTABLE[..]),
     ] {
         label(name, out);
-        plain(version.get(key), "null", out);
+        match version.get(key).and_then(Value::as_array) {
+            None => out.push_str("null"),
+            Some(items) => {
+                out.push('[');
+                for (place, item) in items.iter().enumerate() {
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    write_record(item, fields, out);
+                }
+                out.push(']');
+            }
+        }
+    }
+    out.push('}');
+}
+
+/// A field of a Go struct: its name, its key in JSON, and what it prints when it is absent.
+type Printed = (&'static str, &'static str, &'static str);
+
+const COLUMN: [Printed; 6] = [
+    ("Name", "name", "\"\""),
+    ("Type", "type", "\"\""),
+    ("Format", "format", "\"\""),
+    ("Description", "description", "\"\""),
+    ("Priority", "priority", "0"),
+    ("JSONPath", "jsonPath", "\"\""),
+];
+const SELECTABLE: [Printed; 1] = [("JSONPath", "jsonPath", "\"\"")];
+const SCALE: [Printed; 3] = [
+    ("SpecReplicasPath", "specReplicasPath", "\"\""),
+    ("StatusReplicasPath", "statusReplicasPath", "\"\""),
+    ("LabelSelectorPath", "labelSelectorPath", "null"),
+];
+
+fn write_subresources(nested: Option<&Map>, out: &mut String) {
+    let Some(nested) = nested else {
+        out.push_str("null");
+        return;
+    };
+    out.push_str("{\"Status\":");
+    out.push_str(if nested.object("status").is_some() {
+        "{}"
+    } else {
+        "null"
+    });
+    label("Scale", out);
+    match nested.get("scale") {
+        Some(scale @ Value::Object(_)) => write_record(scale, &SCALE, out),
+        _ => out.push_str("null"),
+    }
+    out.push('}');
+}
+
+fn write_record(item: &Value, fields: &[Printed], out: &mut String) {
+    out.push('{');
+    for (place, (name, key, absent)) in fields.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        out.push('"');
+        out.push_str(name);
+        out.push_str("\":");
+        plain(item.get(*key), absent, out);
     }
     out.push('}');
 }

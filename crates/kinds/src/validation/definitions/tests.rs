@@ -66,6 +66,17 @@ fn names_and_versions_are_checked() {
         ),
         (
             "things.demo.example",
+            value!({"versions": [{"name": "v1", "served": true, "storage": false,
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}},
+                "additionalPrinterColumns": [{"name": "A", "type": "string", "jsonPath": ".spec.a"}],
+                "schema": {"openAPIV3Schema": {"type": "object"}}},
+                {"name": "v2", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}]}),
+            &[
+                "spec.versions: Invalid value: [{\"Name\":\"v1\",\"Served\":true,\"Storage\":false,\"Deprecated\":false,\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":{\"Status\":{},\"Scale\":{\"SpecReplicasPath\":\".spec.a\",\"StatusReplicasPath\":\".status.a\",\"LabelSelectorPath\":null}},\"AdditionalPrinterColumns\":[{\"Name\":\"A\",\"Type\":\"string\",\"Format\":\"\",\"Description\":\"\",\"Priority\":0,\"JSONPath\":\".spec.a\"}],\"SelectableFields\":null},{\"Name\":\"v2\",\"Served\":true,\"Storage\":false,\"Deprecated\":false,\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}]: must have exactly one version marked as storage version",
+            ],
+        ),
+        (
+            "things.demo.example",
             value!({"versions": [{"name": "v1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}]}),
             &[
                 "spec.versions: Invalid value: [{\"Name\":\"v1\",\"Served\":true,\"Storage\":false,\"Deprecated\":false,\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}]: must have exactly one version marked as storage version",

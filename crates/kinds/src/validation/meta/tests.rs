@@ -127,8 +127,30 @@ fn a_change_lists_most_mistakes_twice() {
         ),
     ];
     for (given, expected) in cases {
-        let errors = validate_update(kind("configmaps"), &metadata(given), &old);
+        let errors = validate_update(kind("configmaps"), &metadata(given), &old, "");
         assert_eq!(printed(errors), [expected, expected]);
+    }
+}
+
+#[test]
+fn the_code_of_some_kinds_does_not_look_again() {
+    let old = metadata(value!({"name": "good", "namespace": "here", "uid": "1"}));
+    let new = metadata(value!({"name": "good", "namespace": "here", "uid": "2"}));
+    for (group, resource, subresource, times) in [
+        ("batch", "cronjobs", "", 2),
+        ("batch", "cronjobs", "status", 1),
+        ("", "persistentvolumes", "", 1),
+        ("", "persistentvolumes", "status", 2),
+    ] {
+        let kind = Catalogue::builtin().resource(group, "v1", resource);
+        let kind = kind.expect("it is built in");
+        let (mut new, mut old) = (new.clone(), old.clone());
+        if !kind.namespaced {
+            new.object_at("metadata").remove("namespace");
+            old.object_at("metadata").remove("namespace");
+        }
+        let errors = validate_update(kind, &new, &old, subresource);
+        assert_eq!(errors.len(), times, "{resource} {subresource}: {errors:?}");
     }
 }
 
