@@ -145,3 +145,86 @@ async fn an_applied_null_that_no_one_reads_is_owned_but_not_kept() {
     }
     assert_eq!(versions[0], versions[1], "the second apply changes nothing");
 }
+
+const GADGETS: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.example.org"},
+    "spec": {"group": "example.org", "scope": "Cluster",
+        "names": {"plural": "gadgets", "kind": "Gadget"}, "versions": [VERSION("v1", true),
+            VERSION("v2", false)]}}"#;
+const VERSION: &str = r#"{"name": "NAME", "served": true, "storage": STORED,
+    "subresources": {"status": {}}, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"a": {"type": "string"}}},
+        "status": {"type": "object", "properties": {"b": {"type": "string"}}}}}}}"#;
+
+/// A definition of two versions that differ in their names alone.
+fn gadgets() -> String {
+    let version = |name, stored| VERSION.replace("NAME", name).replace("STORED", stored);
+    GADGETS
+        .replace(r#"VERSION("v1", true)"#, &version("v1", "true"))
+        .replace(r#"VERSION("v2", false)"#, &version("v2", "false"))
+}
+
+#[tokio::test]
+async fn who_owns_a_status_in_two_versions() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let answer = admin
+        .ask(&format!("POST {DEFINITIONS}"), &[], &gadgets())
+        .await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    let body = |version: &str, rest: &str| {
+        format!(
+            r#"{{"apiVersion": "example.org/{version}", "kind": "Gadget",
+                "metadata": {{"name": "one"}}, {rest}}}"#
+        )
+    };
+    let apply = "application/apply-patch+yaml";
+    let one = "/apis/example.org/VERSION/gadgets/one";
+    for (version, part, manager, rest, code) in [
+        ("v1", "", "first", r#""spec": {"a": "x"}"#, 201),
+        ("v1", "/status", "second", r#""status": {"b": "x"}"#, 200),
+        // Through the object itself a status is passed over, but only in the version asked for.
+        ("v1", "", "third", r#""status": {"b": "y"}"#, 200),
+        ("v2", "", "third", r#""status": {"b": "y"}"#, 409),
+    ] {
+        let path = one.replace("VERSION", version);
+        let line = format!("PATCH {path}{part}?fieldManager={manager}");
+        let answer = admin.ask_typed(&line, apply, &body(version, rest)).await;
+        assert_eq!(answer.code, code, "{line}: {}", answer.body);
+    }
+    // What the status cannot change is not validated, but then nobody owns anything.
+    let line = format!("PATCH {}/status", one.replace("VERSION", "v1"));
+    let merge = "application/merge-patch+json";
+    let answer = admin.ask_typed(&line, merge, r#"{"spec": {"a": 5}}"#).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    assert!(!answer.body.contains("managedFields"), "{}", answer.body);
+    assert!(answer.body.contains(r#"{"a":"x"}"#), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn another_schema_alone_changes_no_object() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let answer = admin
+        .ask(&format!("POST {DEFINITIONS}"), &[], &gadgets())
+        .await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    let gadget =
+        r#"{"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": {"name": "one"}}"#;
+    let path = "/apis/example.org/v1/gadgets";
+    let made = admin.ask(&format!("POST {path}"), &[], gadget).await;
+    assert_eq!(made.code, 201, "{}", made.body);
+    let merge = "application/merge-patch+json";
+    let line = format!("PATCH {DEFINITIONS}/gadgets.example.org");
+    let versions = gadgets().replace(r#""a": {"#, r#""c": {"type": "string"}, "a": {"#);
+    let start = versions.find(r#""versions""#).unwrap();
+    let patch = format!(r#"{{"spec": {{{}"#, &versions[start..]);
+    let answer = admin.ask_typed(&line, merge, &patch).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    let answer = admin
+        .ask_typed(&format!("PATCH {path}/one"), merge, "{}")
+        .await;
+    assert_eq!(answer.body, made.body);
+}

@@ -80,6 +80,7 @@ async fn what_is_said_about_small_mistakes() {
     check(&mut admin, PATCHES).await;
     check(&mut admin, PARTS).await;
     check(&mut admin, CUSTOM).await;
+    check(&mut admin, MISFITS).await;
     check(&mut admin, DELETIONS).await;
 }
 
@@ -103,6 +104,75 @@ async fn an_empty_list_of_managers_clears_those_of_built_in_objects_alone() {
         assert_eq!(answer.body.contains("managedFields"), remain, "{path}");
     }
 }
+
+/// Giving up a field in one version leaves it there if the other version always prints it.
+#[tokio::test]
+async fn what_does_a_manager_give_up_by_way_of_another_version() {
+    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
+    let server = launch.start().unwrap();
+    let mut admin = Connection::open(&server).await;
+    let spec = r#""spec": {"maxReplicas": 5, "minReplicas": 2, "scaleTargetRef":
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}"#;
+    let nothing = r#""spec": {}"#;
+    for (version, spec, code) in [("v2", spec, 201), ("v1", nothing, 200)] {
+        let path = format!("/apis/autoscaling/{version}/namespaces/default");
+        let line = format!("PATCH {path}/horizontalpodautoscalers/one?fieldManager=m");
+        let body = format!(
+            r#"{{"apiVersion": "autoscaling/{version}", "kind": "HorizontalPodAutoscaler",
+                "metadata": {{"name": "one"}}, {spec}}}"#
+        );
+        let answer = admin.ask_typed(&line, APPLY, &body).await;
+        assert_eq!(answer.code, code, "{version}: {}", answer.body);
+        let object: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(object["spec"]["maxReplicas"], 5);
+        assert_eq!(object["spec"]["scaleTargetRef"]["name"], "d");
+        let expected = if version == "v1" { 1 } else { 2 };
+        assert_eq!(object["spec"]["minReplicas"], expected);
+    }
+}
+
+const MISFITS: &[Case] = &[
+    (
+        "POST serviceaccounts",
+        JSON,
+        r#"{"metadata": {"name": "one"}, "secrets": [{}]}"#,
+        201,
+        "",
+    ),
+    (
+        "PATCH serviceaccounts/one?fieldManager=m",
+        APPLY,
+        r#"{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "one"}}"#,
+        400,
+        "failed to create manager for existing fields: failed to convert new object (default/one; \
+         /v1, Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys \
+         has an element that omits all key fields [\"name\"] (and doesn't have default values for \
+         any key fields)",
+    ),
+    (
+        "PATCH replicationcontrollers/one/scale?fieldManager=m",
+        APPLY,
+        r#"{"apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {"name": "one", "managedFields": []}}"#,
+        400,
+        "metadata.managedFields must be nil",
+    ),
+    (
+        "PATCH widgets/one",
+        MERGE,
+        r#"{"apiVersion": null}"#,
+        400,
+        "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion \
+         field'",
+    ),
+    (
+        "PATCH widgets/one",
+        MERGE,
+        r#"{"apiVersion": "a/b/c"}"#,
+        422,
+        ": unexpected GroupVersion string: a/b/c",
+    ),
+];
 
 const BODIES: &[Case] = &[
     (
