@@ -94,9 +94,9 @@ pub(crate) fn track(
         object: new,
         version: by.api_version,
     };
-    // An object that does not fit its schema cannot be tracked, and nobody owns it from then on.
+    // An object that does not fit its schema cannot be tracked; ownership stays as it was.
     let Ok(mut contest) = Contest::new(live, new, versions) else {
-        return ManagedFields::new();
+        return managers;
     };
     reconcile_all(&mut managers, versions);
     if contest

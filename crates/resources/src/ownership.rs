@@ -57,9 +57,6 @@ impl Owners {
         }
         let supplied = wanted.managed_fields.as_ref();
         let start = starting_managers(ManagedFields::new(), supplied, "");
-        if has_unreadable_version(&start) {
-            return Owners::default();
-        }
         let versions = KindVersions::new(resources, request);
         let writer = writer(request, &versions);
         let now = resources.now();
@@ -81,18 +78,7 @@ impl Owners {
         }
         let supplied = wanted.managed_fields.as_ref();
         let start = starting_managers(live.owners.0.clone(), supplied, request.subresource);
-        if has_unreadable_version(&start) {
-            return Owners::default();
-        }
         let versions = KindVersions::new(resources, request);
-        // What a part of a custom resource cannot change is never validated, but it is tracked.
-        if request.kind.is_custom()
-            && !request.subresource.is_empty()
-            && let Some(typing) = versions.typing(&versions.api_version)
-            && apply::validate(new, typing, apply::Repeats::Allowed).is_err()
-        {
-            return Owners::default();
-        }
         let writer = writer(request, &versions);
         let now = resources.now();
         let owners = wanted.as_shown(request.kind, |new| {
@@ -127,12 +113,6 @@ impl Owners {
     pub(crate) fn keep_times(&mut self, old: &Owners) {
         self.0 = std::mem::take(&mut self.0).without_new_times(&old.0);
     }
-}
-
-/// Whether an entry names what cannot be a version at all; then upstream gives up all of them.
-fn has_unreadable_version(owners: &ManagedFields) -> bool {
-    let unreadable = |manager: &apply::Manager| manager.api_version.matches('/').count() > 1;
-    owners.managers().iter().any(unreadable)
 }
 
 /// Who writes, as the owners' list names them.

@@ -338,7 +338,7 @@ impl Resources {
         // What is said of a body is said even if there is nothing to replace.
         request
             .warnings
-            .add(meta::dedup_owner_references(&mut object));
+            .add(meta::dedup_owner_references(&mut wanted.object));
         if !kind.rules.create_on_update || !request.subresource.is_empty() {
             return Err(Error::NotFound(subject(kind, request.name)));
         }
