@@ -1,8 +1,8 @@
 //! Advice about objects that are valid: what is deprecated, ignored or surprising.
 //!
 //! Contract: `pkg/api/*/warnings.go` and the strategies of kube-apiserver. Templates of pods are
-//! looked at when the generation has changed, pods when they are new, the other kinds at every write but
-//! those through `/status`.
+//! looked at when the generation has changed, pods when they are new, the other kinds at every
+//! write but those through `/status`.
 
 mod others;
 mod pod;

@@ -212,7 +212,7 @@ fn write_record(item: &Value, fields: &[Printed], out: &mut String) {
         out.push('"');
         out.push_str(name);
         out.push_str("\":");
-        plain(item.get(*key), absent, out);
+        plain(item.get(key), absent, out);
     }
     out.push('}');
 }
