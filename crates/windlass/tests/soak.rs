@@ -39,6 +39,12 @@ const OBJECTS: u64 = 12;
 const ACCIDENTS: usize = 8;
 /// more often in a long one.
 const CHANGES_PER_ACCIDENT: usize = 10_000;
+/// A follower that goes away does so for this many changes,
+const ABSENCE_CHANGES: usize = 200;
+/// in a long run for one in so many of all changes.
+const ABSENCES_PER_RUN: usize = 200;
+/// A run of this many changes sees versions expire.
+const CHANGES_WITH_EXPIRY: usize = 100_000;
 const LAST: &str = "last";
 /// However long a run is, it stands still only if something is wrong.
 const STANDSTILL: Duration = Duration::from_secs(60);
@@ -319,6 +325,7 @@ async fn caches_equal_the_store_after_kills_cuts_and_expiry() {
                 progress: progress.clone(),
                 random: Random(seed.wrapping_add(each)),
                 absences: each,
+                absence_changes: ABSENCE_CHANGES.max(changes / ABSENCES_PER_RUN),
             };
             tokio::spawn(follower.run())
         })
@@ -392,6 +399,7 @@ async fn caches_equal_the_store_after_kills_cuts_and_expiry() {
     let logs: Vec<_> = followed.into_iter().map(|follower| follower.log).collect();
     let seen: usize = logs.iter().map(Vec::len).sum();
     println!("{seen} things were seen, {expired} versions had expired");
+    assert!(expired > 0 || changes < CHANGES_WITH_EXPIRY);
     assert_eq!(guarantees::check(&logs), []);
     assert_eq!(history::check(&history.lock().unwrap()), []);
 }

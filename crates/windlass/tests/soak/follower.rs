@@ -17,9 +17,6 @@ use super::guarantees::{Change, Seen};
 use super::{Objects, Progress, Random, content_of, version_of};
 
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
-/// Changes that an absence lasts, which may outlast the history.
-const ABSENCE_CHANGES: usize = 200;
-
 /// A client that follows a collection.
 pub(crate) struct Follower {
     pub gate: Gate,
@@ -29,6 +26,8 @@ pub(crate) struct Follower {
     pub random: Random,
     /// One in so many ends of a session is followed by a long absence.
     pub absences: u64,
+    /// Changes that an absence lasts, which may outlast the history.
+    pub absence_changes: usize,
 }
 
 /// What a follower brings home.
@@ -60,7 +59,7 @@ impl Follower {
                 Some(from) => self.watch(from, &mut home, &mut position).await,
             };
             if self.random.below(self.absences) == 0 {
-                self.progress.later(ABSENCE_CHANGES).await;
+                self.progress.later(self.absence_changes).await;
             }
         }
     }
