@@ -335,12 +335,7 @@ pub(crate) fn encode(text: Vec<u8>, representation: Representation) -> Response<
     if representation.media == Media::Protobuf
         && let Some(bytes) = protobuf::of_json(&text)
     {
-        let mut answer = Response::new(Body::full(bytes));
-        let content_type = HeaderValue::from_static(protobuf::CONTENT_TYPE);
-        answer
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, content_type);
-        return answer;
+        return encoded(bytes);
     }
     let (text, content_type) = match representation.media {
         Media::Yaml => {
@@ -362,6 +357,16 @@ pub(crate) fn encode(text: Vec<u8>, representation: Representation) -> Response<
     answer
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// Answers 200 with protobuf.
+pub(crate) fn encoded(bytes: Bytes) -> Response<Body> {
+    let mut answer = Response::new(Body::full(bytes));
+    let content_type = HeaderValue::from_static(protobuf::CONTENT_TYPE);
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     answer
 }
 

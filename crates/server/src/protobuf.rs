@@ -1,7 +1,7 @@
 //! Answers in protobuf: the JSON that every answer is made of, put into messages and envelopes.
 
 use bytes::Bytes;
-use kinds::Catalogue;
+use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, value};
 use schema::TypeId;
 use schema::protobuf::{
@@ -9,10 +9,17 @@ use schema::protobuf::{
     write_watch_frame,
 };
 
+use crate::table;
+
 /// The media type of protobuf answers.
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The media type of protobuf watches.
 pub(crate) const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Room for the field's number and length before an item of a list.
+const ITEM_HEAD_BYTES: usize = 6;
+/// Room for a list's own metadata.
+const LIST_HEAD_BYTES: usize = 256;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
@@ -25,6 +32,22 @@ pub(crate) fn of_json(text: &[u8]) -> Option<Bytes> {
     let mut out = Vec::new();
     write_envelope(api_version, kind, &raw, &mut out);
     Some(out.into())
+}
+
+/// A list whose items are messages already.
+pub(crate) fn of_messages(kind: &Kind, meta: &table::Meta, items: &[Bytes]) -> Bytes {
+    let version = meta.revision.map(|revision| revision.0.to_string());
+    let head = ListHead {
+        resource_version: version.as_deref().unwrap_or_default(),
+        continue_token: &meta.continue_token,
+        remaining_item_count: meta.remaining.map(|count| count as i64),
+    };
+    let bytes: usize = items.iter().map(Bytes::len).sum();
+    let mut raw = Vec::with_capacity(bytes + items.len() * ITEM_HEAD_BYTES + LIST_HEAD_BYTES);
+    write_list(&head, items.iter().map(|item| &item[..]), &mut raw);
+    let mut out = Vec::new();
+    write_envelope(&kind.api_version(), &kind.list_kind, &raw, &mut out);
+    out.into()
 }
 
 /// A frame begins with its length in this many bytes.

@@ -12,13 +12,14 @@ use kinds::Kind;
 use object::{Map, Value, json};
 use resources::body::{Media, package};
 use resources::record::{NotARecord, Stored, object_header, write_number};
-use resources::{Listed, Resources, Revision};
+use resources::{Listed, Record, Resources, Revision};
+use schema::protobuf::encode;
 
 use crate::answer::{self, Failure};
 use crate::body::{Body, ListBody};
 use crate::handle::Call;
 use crate::negotiate::{MetaVersion, Representation, Shape};
-use crate::table;
+use crate::{protobuf, table};
 
 /// Answers longer than this are compressed for clients that can read it.
 const GZIP_BYTES_MIN: usize = 128 * 1024;
@@ -240,6 +241,12 @@ pub(crate) fn list(
     let plain = call.state.resources.is_stored_form(kind);
     let mut meta = table::Meta::of_list(&listed);
     meta.bare_token = kind.is_custom() && representation.shape == Shape::Object;
+    let is_protobuf = representation.media == Media::Protobuf && !kind.is_custom();
+    if is_protobuf && representation.shape == Shape::Object {
+        let messages = messages(call, kind, &listed)?;
+        let bytes = protobuf::of_messages(kind, &meta, &messages);
+        return Ok(compress(call, answer::encoded(bytes)));
+    }
     let text = match representation.shape {
         Shape::Object if plain => {
             let item_header = if kind.is_custom() {
@@ -287,6 +294,19 @@ pub(crate) fn list(
         }
     };
     Ok(finish(call, text, representation))
+}
+
+/// The listed objects as messages.
+fn messages(call: &Call, kind: &Arc<Kind>, listed: &Listed) -> Result<Vec<Bytes>, Failure> {
+    let make = |record: &Record| {
+        let stored = Stored::new(&record.value).map_err(|_| damaged(kind))?;
+        let object = served(call, kind, &stored, Some(record.revision))?;
+        let mut message = Vec::new();
+        encode(&kind.types, kind.root, &object.into(), &mut message);
+        // Without the room that it grew into, because it may be kept.
+        Ok(Bytes::from(message.into_boxed_slice()))
+    };
+    call.state.messages.of(kind.root, &listed.records, make)
 }
 
 fn objects(call: &Call, kind: &Arc<Kind>, listed: &Listed) -> Result<Vec<Map>, Failure> {
@@ -342,7 +362,10 @@ impl table::Meta {
 
 /// The last step of every answer that holds objects: representation and compression.
 fn finish(call: &Call, text: Vec<u8>, representation: Representation) -> Response<Body> {
-    let mut answer = answer::encode(text, representation);
+    compress(call, answer::encode(text, representation))
+}
+
+fn compress(call: &Call, mut answer: Response<Body>) -> Response<Body> {
     let Body::Full(Some(bytes)) = answer.body() else {
         return answer;
     };

@@ -74,6 +74,21 @@ pub struct Server {
     address: SocketAddr,
 }
 
+/// How much a server is used.
+pub struct Activity(Arc<State>);
+
+impl Activity {
+    /// How many requests have come so far.
+    pub fn begun(&self) -> u64 {
+        self.0.metrics.begun()
+    }
+
+    /// Drops what only makes the next requests faster.
+    pub fn rest(&self) {
+        self.0.messages.clear();
+    }
+}
+
 impl Server {
     /// Takes over a socket that listens already.
     pub fn new(listener: TcpListener, options: Options) -> io::Result<Server> {
@@ -111,10 +126,9 @@ impl Server {
         self.state.set_ready();
     }
 
-    /// Tells how many requests have come so far.
-    pub fn begun(&self) -> impl Fn() -> u64 + Send + use<> {
-        let state = Arc::clone(&self.state);
-        move || state.metrics.begun()
+    /// Something to tell by whether the server is used.
+    pub fn activity(&self) -> Activity {
+        Activity(Arc::clone(&self.state))
     }
 
     /// Serves until `stop` resolves, then drains.

@@ -12,6 +12,7 @@ use crate::aggregate::Remotes;
 use crate::audit::Audit;
 use crate::discovery::Discovery;
 use crate::flow::{Flow, Limits};
+use crate::messages::Messages;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::openid::OpenId;
@@ -25,6 +26,7 @@ pub(crate) struct State {
     pub discovery: Discovery,
     pub openapi: OpenApi,
     pub openid: Option<OpenId>,
+    pub messages: Messages,
     pub metrics: Metrics,
     pub flow: Flow,
     pub remotes: Remotes,
@@ -62,6 +64,7 @@ impl State {
             authenticator,
             certificates,
             flags,
+            messages: Messages::default(),
             metrics: Metrics::default(),
             flow: Flow::new(limits),
             remotes: Remotes::default(),

@@ -14,17 +14,19 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rustix::mm::{Advice, madvise};
+use server::Activity;
 
 /// How long no request has come when the server rests.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Gives back memory whenever no request came for a while. `begun` tells how many did so far.
-pub(crate) async fn whenever_quiet(begun: impl Fn() -> u64) {
+/// Gives back memory whenever no request came for a while.
+pub(crate) async fn whenever_quiet(activity: Activity) {
     let (mut seen, mut given_back_at) = (None, None);
     loop {
         tokio::time::sleep(QUIET).await;
-        let now = Some(begun());
+        let now = Some(activity.begun());
         if now == seen && now != given_back_at {
+            activity.rest();
             give_back();
             given_back_at = now;
         }

@@ -146,7 +146,7 @@ where
     let _ = definitions_known.await;
     let registration = tokio::spawn(resources.clone().run_registration());
     server.set_ready();
-    let resting = tokio::spawn(rest::whenever_quiet(server.begun()));
+    let resting = tokio::spawn(rest::whenever_quiet(server.activity()));
     let running = tokio::spawn(server.run(stop.await?));
     ready(Ready {
         address,
