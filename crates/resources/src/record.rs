@@ -153,11 +153,8 @@ pub(crate) fn is_same_object(one: &[u8], other: &[u8]) -> bool {
     let (Ok(one), Ok(other)) = (Stored::new(one), Stored::new(other)) else {
         return false;
     };
-    let parts = |record: &Stored<'_>| {
-        let version = record.tag().split('/').next().map(str::to_owned);
-        (record.flags, version)
-    };
-    parts(&one) == parts(&other)
+    one.flags == other.flags
+        && one.tag().split('/').next() == other.tag().split('/').next()
         && one.head == other.head
         && one.middle == other.middle
         && one.managed == other.managed

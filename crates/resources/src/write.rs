@@ -242,8 +242,7 @@ impl Resources {
         let object = &draft.object;
         errors.extend(validation::meta::validate_create(kind, object));
         let (errors, _) = kind.validate_after(errors, object, None, "");
-        refuse_invalid(&self.stored_kind(kind), object, errors)?;
-        Ok(())
+        refuse_invalid(&self.stored_kind(kind), object, errors)
     }
 
     async fn commit_new(

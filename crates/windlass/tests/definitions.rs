@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use testkit::Launch;
+use testkit::{Launch, TestServer};
 
 use crate::raw::Connection;
 
@@ -164,15 +164,19 @@ fn gadgets() -> String {
         .replace(r#"VERSION("v2", false)"#, &version("v2", "false"))
 }
 
-#[tokio::test]
-async fn who_owns_a_status_in_two_versions() {
+async fn server_with_gadgets() -> (TestServer, Connection) {
     let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
     let server = launch.start().unwrap();
     let mut admin = Connection::open(&server).await;
-    let answer = admin
-        .ask(&format!("POST {DEFINITIONS}"), &[], &gadgets())
-        .await;
+    let line = format!("POST {DEFINITIONS}");
+    let answer = admin.ask(&line, &[], &gadgets()).await;
     assert_eq!(answer.code, 201, "{}", answer.body);
+    (server, admin)
+}
+
+#[tokio::test]
+async fn who_owns_a_status_in_two_versions() {
+    let (_server, mut admin) = server_with_gadgets().await;
     let body = |version: &str, rest: &str| {
         format!(
             r#"{{"apiVersion": "example.org/{version}", "kind": "Gadget",
@@ -207,13 +211,7 @@ async fn who_owns_a_status_in_two_versions() {
 
 #[tokio::test]
 async fn another_schema_alone_changes_no_object() {
-    let launch = Launch::new().binary(env!("CARGO_BIN_EXE_windlass"));
-    let server = launch.start().unwrap();
-    let mut admin = Connection::open(&server).await;
-    let answer = admin
-        .ask(&format!("POST {DEFINITIONS}"), &[], &gadgets())
-        .await;
-    assert_eq!(answer.code, 201, "{}", answer.body);
+    let (_server, mut admin) = server_with_gadgets().await;
     let gadget =
         r#"{"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": {"name": "one"}}"#;
     let path = "/apis/example.org/v1/gadgets";
