@@ -4,10 +4,8 @@
 //! alternative at once; the value decides, and where it cannot (null, or a kind the type does not
 //! take) the order is map, scalar, list.
 
-use std::cmp::Ordering;
-
-use object::{Value, field::quote, text_order};
-use schema::{Field, ListTopology, ListType, MapType, Scalar, Type, TypeId, Types};
+use object::{Value, field::quote};
+use schema::{Field, Fields, ListTopology, ListType, MapType, Scalar, Type, TypeId, Types};
 use smallvec::SmallVec;
 
 use crate::path::{PathElement, Step};
@@ -71,7 +69,8 @@ pub(crate) fn child_type(ty: &Type, element: &PathElement) -> Option<TypeId> {
 /// Declared fields are sorted too, so the search goes on where the last one ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys<'a> {
-    fields: &'a [Field],
+    fields: &'a Fields,
+    next: usize,
     element: Option<TypeId>,
 }
 
@@ -79,36 +78,20 @@ impl<'a> Keys<'a> {
     pub(crate) fn new(map: &'a MapType) -> Keys<'a> {
         Keys {
             fields: &map.fields,
+            next: 0,
             element: map.element,
         }
     }
 
     /// The declared field of this name.
     pub(crate) fn field(&mut self, key: &str) -> Option<&'a Field> {
-        let (mut low, mut probe, mut stride) = (0, 0, 1);
-        while let Some(field) = self.fields.get(probe) {
-            match text_order(&field.name, key) {
-                Ordering::Less => {
-                    low = probe + 1;
-                    probe += stride;
-                    stride *= 2;
-                }
-                Ordering::Equal => {
-                    self.fields = &self.fields[probe + 1..];
-                    return Some(field);
-                }
-                Ordering::Greater => break,
-            }
-        }
-        let high = probe.min(self.fields.len());
-        let between = &self.fields[low..high];
-        match between.binary_search_by(|field| text_order(&field.name, key)) {
+        match self.fields.search_from(self.next, key) {
             Ok(at) => {
-                self.fields = &self.fields[low + at + 1..];
-                Some(&between[at])
+                self.next = at + 1;
+                Some(&self.fields[at])
             }
             Err(at) => {
-                self.fields = &self.fields[low + at..];
+                self.next = at;
                 None
             }
         }

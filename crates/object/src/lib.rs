@@ -15,4 +15,4 @@ pub mod time;
 mod value;
 pub mod yaml;
 
-pub use value::{Map, Text, Value, text_order};
+pub use value::{Map, Text, Value, text_head, text_order};

@@ -19,11 +19,10 @@ mod place;
 mod scalar;
 
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::convert::Infallible;
 
 use object::field::quote;
-use object::{Map, Value, text_order};
+use object::{Map, Value};
 
 use crate::{Empty, Field, Form, InsteadOfSchema, MapType, Scalar, SchemaOr, Type, TypeId, Types};
 pub use base64::{decode as decode_base64, encode as encode_base64};
@@ -178,20 +177,26 @@ fn each_entry<'t, E>(
     let (types, fields) = (printer.types, &shape.fields);
     let mut failed = None;
     let mut next = 0;
+    let mut printed = fields.printed();
     let mut absent: Vec<&Field> = Vec::new();
     map.retain(|key, value| {
         if failed.is_some() {
             return true;
         }
-        let mut declared = None;
-        while let (Some(field), None) = (fields.get(next), declared) {
-            match text_order(&field.name, key) {
-                Ordering::Less => absent.extend(prints_when_absent(field).then_some(field)),
-                Ordering::Equal => declared = Some(field),
-                Ordering::Greater => break,
+        let declared = match fields.search_from(next, key) {
+            Ok(at) => {
+                next = at + 1;
+                while let Some((first, rest)) = printed.split_first().filter(|(to, _)| **to <= at) {
+                    absent.extend((*first < at).then(|| &fields[*first]));
+                    printed = rest;
+                }
+                Some(&fields[at])
             }
-            next += 1;
-        }
+            Err(at) => {
+                next = at;
+                None
+            }
+        };
         let result = match (declared, shape.element) {
             (Some(field), _) => visit_declared(printer, field, key, value, &mut visit),
             (None, Some(element)) if is_null(value) => {
@@ -209,11 +214,7 @@ fn each_entry<'t, E>(
     if let Some(error) = failed {
         return Err(error);
     }
-    absent.extend(
-        fields[next..]
-            .iter()
-            .filter(|field| prints_when_absent(field)),
-    );
+    absent.extend(printed.iter().map(|at| &fields[*at]));
     for field in absent {
         if let Some(value) = printed_when_absent(types, field) {
             map.insert(field.name.clone(), value);

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use object::{Text, Value, text_order};
+use object::{Text, Value};
 
+use crate::fields::Fields;
 use crate::protobuf::Messages;
 
 /// A place in a [`Types`] arena.
@@ -131,7 +132,7 @@ pub enum ListTopology {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapType {
     /// Declared fields, sorted by name.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// The type of undeclared keys; `None` makes them illegal.
     pub element: Option<TypeId>,
     /// Whether the map is replaced whole.
@@ -282,7 +283,7 @@ impl Types {
                     topology: ListTopology::Atomic,
                 }),
                 map: Some(MapType {
-                    fields: Vec::new(),
+                    fields: Fields::default(),
                     element: Some(id),
                     atomic: true,
                 }),
@@ -306,7 +307,7 @@ impl Types {
                     topology: ListTopology::Atomic,
                 }),
                 map: Some(MapType {
-                    fields: Vec::new(),
+                    fields: Fields::default(),
                     element: Some(id),
                     atomic: false,
                 }),
@@ -334,7 +335,7 @@ impl Type {
         }
         if let Some(map) = &mut self.map {
             map.element.iter_mut().for_each(&mut visit);
-            map.fields.iter_mut().for_each(|field| visit(&mut field.ty));
+            map.fields.types_mut().for_each(visit);
         }
     }
 }
@@ -342,10 +343,7 @@ impl Type {
 impl MapType {
     /// The declared field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields
-            .binary_search_by(|field| text_order(&field.name, name))
-            .ok()
-            .map(|at| &self.fields[at])
+        self.fields.search(name).map(|at| &self.fields[at])
     }
 }
 

@@ -94,9 +94,11 @@ impl Builder {
                 atomic: map.get("atomic") == Some(&Value::Bool(true)),
                 ..MapType::default()
             };
-            for (name, notation) in fields.into_iter().flat_map(|fields| fields.iter()) {
-                made.fields.push(self.field(name, notation));
-            }
+            let fields = fields.into_iter().flat_map(|fields| fields.iter());
+            let fields: Vec<_> = fields
+                .map(|(name, notation)| self.field(name, notation))
+                .collect();
+            made.fields = fields.into();
             let rest = map.get("rest").or_else(|| map.get("map"));
             made.element = rest.map(|rest| self.build(rest));
             ty.map = Some(made);

@@ -141,7 +141,7 @@ impl Builder {
         };
         let atomic = cells.any(|cell| cell == "map:atomic");
         let map = Some(MapType {
-            fields,
+            fields: fields.into(),
             element,
             atomic,
         });
@@ -162,7 +162,7 @@ impl Builder {
             ..Type::default()
         };
         let any_key = MapType {
-            fields: Vec::new(),
+            fields: Default::default(),
             element: Some(self.deduced),
             atomic: false,
         };
@@ -273,7 +273,7 @@ impl Builder {
                 let element = Some(self.shape(home, element));
                 let atomic = relationship == "!";
                 let map = Some(MapType {
-                    fields: Vec::new(),
+                    fields: Default::default(),
                     element,
                     atomic,
                 });

@@ -521,7 +521,7 @@ mod tests {
         let mut found: Vec<&str> = Vec::new();
         for id in 0..types.len() {
             let id = schema::TypeId(u32::try_from(id).expect("few types"));
-            let fields = types.get(id).map.iter().flat_map(|map| &map.fields);
+            let fields = types.get(id).map.iter().flat_map(|map| map.fields.iter());
             for field in fields {
                 let ty = types.get(field.ty);
                 let is_dictionary = ty.map.as_ref().is_some_and(|map| map.element.is_some());

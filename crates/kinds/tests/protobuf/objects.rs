@@ -106,7 +106,7 @@ impl<'t> Objects<'t> {
             let mut fields = Map::new();
             let is_open = self.open.contains(&id);
             self.open.push(id);
-            for field in &map.fields {
+            for field in map.fields.iter() {
                 let is_set = field.numbers().next().is_some() && self.below(10) < self.tenths;
                 if is_set && !is_open {
                     fields.insert(field.name.clone(), self.value(field.ty));

@@ -68,7 +68,7 @@ impl Graph {
             .collect();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let map = Some(MapType {
-            fields,
+            fields: fields.into(),
             ..MapType::default()
         });
         self.types.set(

@@ -2,9 +2,7 @@
 //!
 //! The tree is one that its type prints; what does not fit the type is written as nothing.
 
-use std::cmp::Ordering;
-
-use object::{Map, Value, text_order};
+use object::{Map, Value};
 
 use super::message::{Content, Layout, Message, Messages, Shape};
 use super::scalar;
@@ -179,16 +177,12 @@ fn find<'v>(shape: &MapType, map: Option<&'v Map>, values: &mut [Option<&'v Valu
     let Some(map) = map else { return };
     let mut next = 0;
     for (key, value) in map.entries() {
-        while let Some(field) = shape.fields.get(next) {
-            match text_order(&field.name, key) {
-                Ordering::Less => next += 1,
-                Ordering::Equal => {
-                    values[next] = (!value.is_null()).then_some(value);
-                    next += 1;
-                    break;
-                }
-                Ordering::Greater => break,
+        next = match shape.fields.search_from(next, key) {
+            Ok(at) => {
+                values[at] = (!value.is_null()).then_some(value);
+                at + 1
             }
-        }
+            Err(at) => at,
+        };
     }
 }

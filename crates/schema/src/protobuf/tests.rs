@@ -43,7 +43,7 @@ fn map(types: &mut Types, mut fields: Vec<Field>, element: Option<TypeId>) -> Ty
     fields.sort_by(|left, right| left.name.cmp(&right.name));
     types.add(Type {
         map: Some(MapType {
-            fields,
+            fields: fields.into(),
             element,
             atomic: false,
         }),

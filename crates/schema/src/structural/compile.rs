@@ -143,7 +143,7 @@ impl Compiler {
             Some(Additional::Allowed(false)) => None,
         };
         MapType {
-            fields,
+            fields: fields.into(),
             element,
             atomic: schema.map_type == Some(MapMarker::Atomic),
         }

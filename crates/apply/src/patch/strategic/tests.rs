@@ -58,7 +58,7 @@ impl Graph {
         let mut fields: Vec<Field> = fields.iter().map(field).collect();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let map = Some(MapType {
-            fields,
+            fields: fields.into(),
             ..MapType::default()
         });
         self.types.set(
