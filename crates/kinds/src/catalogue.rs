@@ -25,8 +25,8 @@ use crate::kind::{Column, Kind, Subresource};
 pub struct Catalogue {
     groups: Vec<Group>,
     kinds: Vec<Arc<Kind>>,
-    /// Positions in `kinds`, sorted by group, version and resource.
-    by_resource: Vec<usize>,
+    /// Positions in `kinds` by the name of the resource, which few kinds share.
+    by_resource: HashMap<Text, Vec<usize>>,
     /// Versions of custom kinds that are not served, but that objects may be stored or owned in.
     unserved: Vec<Arc<Kind>>,
     /// By collection, where several forms share it: the form that is stored.
@@ -70,11 +70,9 @@ impl Catalogue {
 
     /// The kind that is served at this place.
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Kind>> {
-        let wanted = (group, version, resource);
-        self.by_resource
-            .binary_search_by(|at| place(&self.kinds[*at]).cmp(&wanted))
-            .ok()
-            .map(|found| &self.kinds[self.by_resource[found]])
+        let named = self.by_resource.get(resource)?;
+        let mut named = named.iter().map(|at| &self.kinds[*at]);
+        named.find(|kind| kind.group == group && kind.version == version)
     }
 
     /// The kind of this name.
@@ -303,20 +301,18 @@ fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definit
     }
 }
 
-/// The positions of kinds in the order of their places.
-fn positions(kinds: &[Arc<Kind>]) -> Vec<usize> {
-    let mut positions: Vec<usize> = (0..kinds.len()).collect();
-    positions.sort_by(|left, right| place(&kinds[*left]).cmp(&place(&kinds[*right])));
+/// The positions of kinds by the names of their resources.
+fn positions(kinds: &[Arc<Kind>]) -> HashMap<Text, Vec<usize>> {
+    let mut positions: HashMap<Text, Vec<usize>> = HashMap::with_capacity(kinds.len());
+    for (at, kind) in kinds.iter().enumerate() {
+        positions.entry(kind.resource.clone()).or_default().push(at);
+    }
     positions
 }
 
 /// Whether two descriptions are of the same kind in the same version.
 fn is_same_form(left: &Kind, right: &Kind) -> bool {
     (&left.group, &left.version, &left.kind) == (&right.group, &right.version, &right.kind)
-}
-
-fn place(kind: &Kind) -> (&str, &str, &str) {
-    (&kind.group, &kind.version, &kind.resource)
 }
 
 fn last(kinds: &mut [Kind]) -> &mut Kind {
