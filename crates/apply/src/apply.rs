@@ -201,6 +201,9 @@ impl Request<'_> {
         // My entry comes back without what nobody can own.
         managers.managers_mut().retain(|other| !other.is_same(&me));
         me.set.remove(never_owned());
+        if let Some(last) = last.filter(|last| last.set == me.set) {
+            me.set = last.set;
+        }
         let changed = !order::same(self.live, &new);
         if changed {
             me.time = Some(self.now);

@@ -75,7 +75,7 @@ pub use self::{
     reconcile::reconcile,
     remove::remove_items,
     scale::{ReplicasPath, SCALE_API_VERSION, from_scale, to_scale},
-    set::{FieldFilter, FieldSet, FieldsError, Pattern},
+    set::{FieldFilter, FieldSet, FieldsError, KnownSets, Pattern},
     typed::{IdentityError, Typing},
     update::{Writer, update},
     validate::{Repeats, TypeError, TypeErrors, validate},

@@ -97,6 +97,35 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Steps over a field set in its wire form, well-formed or not, and gives its text.
+    pub(crate) fn fields_text(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes();
+        let (start, mut depth) = (self.at, 0_usize);
+        loop {
+            match self.peek()? {
+                b'{' => depth += 1,
+                b'}' => depth = depth.checked_sub(1)?,
+                b'"' => {
+                    let mut rest = &bytes[self.at + 1..];
+                    loop {
+                        let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+                        let escaped = rest[end] == b'\\';
+                        rest = rest.get(end + 1 + usize::from(escaped)..)?;
+                        if !escaped {
+                            break;
+                        }
+                    }
+                    self.at = bytes.len() - rest.len() - 1;
+                }
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return self.text.get(start..self.at);
+            }
+        }
+    }
+
     /// Reads a field set in its wire form.
     pub(crate) fn fields(&mut self) -> Option<FieldSet> {
         let mut reader = SetReader::default();

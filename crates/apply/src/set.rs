@@ -11,8 +11,12 @@
 mod algebra;
 mod fields_v1;
 mod filter;
+mod known;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use schema::{TypeId, Types};
 
@@ -20,6 +24,7 @@ pub(crate) use self::fields_v1::Form;
 pub use self::{
     fields_v1::FieldsError,
     filter::{FieldFilter, Pattern},
+    known::KnownSets,
 };
 use crate::{
     path::{Path, PathElement, Step},
@@ -27,10 +32,42 @@ use crate::{
 };
 
 /// A set of field paths.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct FieldSet {
-    entries: Arc<Vec<Entry>>,
+    trie: Arc<Trie>,
 }
+
+#[derive(Default)]
+struct Trie {
+    entries: Vec<Entry>,
+    /// The texts of a set that is read and written again and again.
+    texts: Option<Box<Texts>>,
+}
+
+/// The wire forms of a set, each kept once it has been written.
+#[derive(Default)]
+struct Texts {
+    typed: OnceLock<Box<[u8]>>,
+    custom: OnceLock<Box<[u8]>>,
+}
+
+impl Clone for Trie {
+    /// A copy is made to be changed, so the texts stay behind.
+    fn clone(&self) -> Trie {
+        Trie {
+            entries: self.entries.clone(),
+            texts: None,
+        }
+    }
+}
+
+impl PartialEq for FieldSet {
+    fn eq(&self, other: &FieldSet) -> bool {
+        self.is_shared_with(other) || self.trie.entries == other.trie.entries
+    }
+}
+
+impl Eq for FieldSet {}
 
 /// One node of the trie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,23 +115,52 @@ impl FieldSet {
     }
 
     pub(crate) fn from_entries(entries: Vec<Entry>) -> FieldSet {
+        let texts = None;
         FieldSet {
-            entries: Arc::new(entries),
+            trie: Arc::new(Trie { entries, texts }),
         }
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries
+        &self.trie.entries
+    }
+
+    /// The entries to change, which others who share them do not see.
+    fn entries_mut(&mut self) -> &mut Vec<Entry> {
+        let trie = Arc::make_mut(&mut self.trie);
+        trie.texts = None;
+        &mut trie.entries
+    }
+
+    /// Whether both are one set in memory.
+    fn is_shared_with(&self, other: &FieldSet) -> bool {
+        Arc::ptr_eq(&self.trie, &other.trie)
+    }
+
+    /// This set, which from now on keeps its texts.
+    fn keeping_texts(mut self) -> FieldSet {
+        Arc::make_mut(&mut self.trie).texts = Some(Box::default());
+        self
+    }
+
+    /// Where a text of the set is kept, if it is one that keeps them.
+    fn kept_text(&self, form: Form) -> Option<&OnceLock<Box<[u8]>>> {
+        let texts = self.trie.texts.as_ref()?;
+        match form {
+            Form::Typed => Some(&texts.typed),
+            Form::Custom => Some(&texts.custom),
+            Form::Stored => None,
+        }
     }
 
     /// Whether no path is in the set.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries().is_empty()
     }
 
     /// How many paths are in the set.
     pub fn len(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.member).count()
+        self.entries().iter().filter(|entry| entry.member).count()
     }
 
     /// Whether this very path is in the set.
@@ -174,30 +240,30 @@ impl FieldSet {
     pub(crate) fn remove(&mut self, paths: &FieldSet) {
         let mut removed: Vec<usize> = Vec::new();
         let mut open: Vec<(usize, usize)> = Vec::new();
-        let (mut at, mut end) = (0, self.entries.len());
+        let (mut at, mut end) = (0, self.entries().len());
         let mut path = 0;
-        while let Some(wanted) = paths.entries.get(path) {
+        while let Some(wanted) = paths.entries().get(path) {
             while open.last().is_some_and(|(last, _)| path >= *last) {
                 let (_, outer) = open.pop().expect("the loop's condition");
                 (at, end) = (end, outer);
             }
-            while at < end && self.entries[at].element < wanted.element {
-                at += self.entries[at].size as usize;
+            while at < end && self.entries()[at].element < wanted.element {
+                at += self.entries()[at].size as usize;
             }
-            if at == end || self.entries[at].element > wanted.element {
+            if at == end || self.entries()[at].element > wanted.element {
                 path += wanted.size as usize;
                 continue;
             }
-            if wanted.member && self.entries[at].member {
+            if wanted.member && self.entries()[at].member {
                 removed.push(at);
             }
             open.push((path + wanted.size as usize, end));
-            end = at + self.entries[at].size as usize;
+            end = at + self.entries()[at].size as usize;
             at += 1;
             path += 1;
         }
         if !removed.is_empty() {
-            let entries = Arc::make_mut(&mut self.entries);
+            let entries = self.entries_mut();
             for at in removed.into_iter().rev() {
                 entries[at].member = false;
                 drop_empty(entries, at);
@@ -209,11 +275,11 @@ impl FieldSet {
     ///
     /// Pruning needs it: appliers do not own the structs between their fields.
     pub fn ensure_named_fields_are_members(mut self, types: &Types, root: TypeId) -> FieldSet {
-        let end = self.entries.len();
+        let end = self.entries().len();
         // Ends of the open subtrees, with the type of what is inside.
         let mut open: Vec<(usize, Option<TypeId>)> = vec![(end, Some(root))];
         let mut named: Vec<usize> = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
+        for (at, entry) in self.entries().iter().enumerate() {
             while open.last().is_some_and(|(end, _)| *end <= at) {
                 open.pop();
             }
@@ -228,7 +294,7 @@ impl FieldSet {
             open.push((at + entry.size as usize, ty));
         }
         if !named.is_empty() {
-            let entries = Arc::make_mut(&mut self.entries);
+            let entries = self.entries_mut();
             for at in named {
                 entries[at].member = true;
             }
@@ -319,6 +385,9 @@ impl fmt::Debug for FieldSet {
     }
 }
 
+/// What is allocated for a set that turns out not to be empty.
+const ENTRIES_GUESSED: usize = 32;
+
 /// Builds a set while a walker visits an object in path order.
 ///
 /// Elements are copied only for paths that are in the set: the walker keeps a stack of borrowed
@@ -332,6 +401,9 @@ pub(crate) struct SetBuilder {
 impl SetBuilder {
     /// Puts the walker's current path into the set.
     pub(crate) fn insert(&mut self, path: &[Step<'_>]) {
+        if self.entries.capacity() == 0 {
+            self.entries.reserve(ENTRIES_GUESSED);
+        }
         for step in &path[self.open.len().min(path.len())..] {
             self.open.push(self.entries.len());
             self.entries.push(Entry {

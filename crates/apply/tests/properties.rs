@@ -1,8 +1,8 @@
 //! What must hold whatever is written. `PROPTEST_CASES=100000` makes it a long run.
 
 use apply::{
-    FieldSet, ManagedFields, OnConflict, Path, PathElement, Style, Writer, compare, field_set,
-    merge, remove_items, value_at,
+    FieldSet, KnownSets, ManagedFields, OnConflict, Path, PathElement, Style, Writer, compare,
+    field_set, merge, remove_items, value_at,
 };
 use object::{Map, Text, Value};
 use proptest::{collection, prelude::*, sample};
@@ -214,6 +214,7 @@ proptest! {
             prop_assert_eq!(rest.contains(&path), left.contains(&path) && !right.contains(&path));
         }
         prop_assert_eq!(left.is_subset(&right), rest.is_empty());
+        prop_assert_eq!(left.is_disjoint(&right), both.is_empty());
         prop_assert!(left.recursive_difference(&right).is_subset(&rest));
     }
 
@@ -224,6 +225,14 @@ proptest! {
             let mut text = Vec::new();
             managers.write_json(style, &mut text);
             prop_assert_eq!(ManagedFields::parse(&text), Ok(managers.clone()));
+            let known = KnownSets::new();
+            for _ in 0..2 {
+                let read = ManagedFields::parse_knowing(&text, &known);
+                prop_assert_eq!(&read, &Ok(managers.clone()));
+                let mut again = Vec::new();
+                read.expect("just compared").write_json(style, &mut again);
+                prop_assert_eq!(&again, &text);
+            }
         }
         let tree = managers.encode().unwrap_or_default();
         prop_assert_eq!(ManagedFields::decode(&tree), Ok(managers));

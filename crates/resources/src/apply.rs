@@ -11,7 +11,6 @@ use crate::error::{Cause, Error};
 use crate::meta::{drop_empty, meta_text};
 use crate::options::FieldValidation;
 use crate::ownership::{KindVersions, Owners, writer};
-use crate::unchanged::{Key, Unchanged};
 use crate::write::{
     Attempt, Draft, Live, Written, WrittenObject, check_place, check_version, drop_version,
 };
@@ -31,12 +30,11 @@ pub(crate) struct Configuration {
 impl Resources {
     /// `PATCH` with an apply configuration.
     pub async fn apply(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
-        let key = Unchanged::key(request, body);
         // Whoever is configured to look at writes looks at this one, too.
         let watched = self.hooks_in_force().await?.is_some();
         if !watched
             && let Some(record) = self.stored(request).await?
-            && self.unchanged.knows(&key, record.revision)
+            && self.unchanged.knows(request, body, record.revision)
         {
             return Ok(Written {
                 object: WrittenObject::Stored {
@@ -48,7 +46,7 @@ impl Resources {
         }
         let configuration = Configuration::read(&body.bytes)
             .and_then(|configuration| configuration.check(request).map(|()| configuration));
-        let configuration = self.before_mistakes(request, configuration).await?;
+        let mut configuration = self.before_mistakes(request, configuration).await?;
         loop {
             let live = self.live(request).await?;
             if live.is_none() && !request.subresource.is_empty() {
@@ -60,9 +58,10 @@ impl Resources {
             } else {
                 OnConflict::Refuse
             };
+            let name = configuration.name();
             let applied = apply::apply(
                 live.as_ref().map(|live| &live.object),
-                configuration.wanted.clone(),
+                configuration.wanted,
                 live.as_ref()
                     .map(|live| live.owners.0.clone())
                     .unwrap_or_default(),
@@ -72,27 +71,27 @@ impl Resources {
                 &versions,
             );
             let applied = applied.map_err(|error| apply_error(request, live.as_ref(), error))?;
-            configuration.check_twice(request)?;
+            check_twice(request, &configuration.twice)?;
             let owners = Owners(applied.managers);
             let Some(live) = live else {
                 let object = applied
                     .object
-                    .unwrap_or_else(|| configuration.wanted.clone());
-                let draft = configuration.merged_draft(request, object, owners)?;
+                    .unwrap_or_else(|| request.kind.empty_object().into());
+                let draft = merged_draft(request, &name, object, owners)?;
                 return self.create_applied(request, draft).await;
             };
             let draft = match applied.object {
-                Some(object) => configuration.merged_draft(request, object, owners)?,
+                Some(object) => merged_draft(request, &name, object, owners)?,
                 None => Draft::by_server(live.map().clone(), owners),
             };
             match self.replace_applied(request, &live, draft).await? {
                 Attempt::Done(written) => {
                     if !watched {
-                        self.note_unchanged(request, key, live.record.revision, &written);
+                        self.note_unchanged(request, body, live.record.revision, &written);
                     }
                     return Ok(written);
                 }
-                Attempt::Stale => {}
+                Attempt::Stale => configuration = Configuration::read(&body.bytes)?,
             }
         }
     }
@@ -110,13 +109,19 @@ impl Resources {
     }
 
     /// Remembers an apply that changed nothing and had nothing to say.
-    fn note_unchanged(&self, request: &Request<'_>, key: Key, live: Revision, written: &Written) {
+    fn note_unchanged(
+        &self,
+        request: &Request<'_>,
+        body: &Body,
+        live: Revision,
+        written: &Written,
+    ) {
         let unchanged = matches!(
             &written.object,
             WrittenObject::Stored { revision: Some(revision), .. } if *revision == live
         );
         if unchanged && !request.options.dry_run && request.warnings.is_empty() {
-            self.unchanged.note(key, live);
+            self.unchanged.note(request, body, live);
         }
     }
 
@@ -196,75 +201,74 @@ impl Configuration {
         Ok(())
     }
 
-    /// The result of merging the configuration as an object of the kind, defaults included.
-    fn merged_draft(
-        &self,
-        request: &Request<'_>,
-        merged: Value,
-        owners: Owners,
-    ) -> Result<Draft, Error> {
-        let Value::Object(object) = merged else {
-            return Err(Error::BadRequest(
-                "the configuration is not an object".to_owned(),
-            ));
-        };
-        let kind = request.kind;
-        if kind.is_custom() {
-            // The merge has checked every type; what it made is completed but not coerced. Only
-            // metadata prints as its type does, which leaves out what is empty.
-            let mut object = object;
-            drop_empty(&mut object);
-            kind.drop_untyped_nulls(&mut object);
-            kind.apply_defaults(&mut object);
-            return Ok(Draft::by_server(object, owners));
-        }
-        let read = body::into_kind(kind, object, FieldValidation::Ignore);
-        let reading = read.map_err(|error| {
-            let text = |field| self.wanted.str_at(&["metadata", field]).unwrap_or_default();
-            let shown = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
-            let detail = match error {
-                TypeError::Mismatch { found, wanted, .. } if found.starts_with("number ") => {
-                    format!("cannot convert float64 to {wanted}")
-                }
-                // Only bytes are read by the decoder of JSON itself.
-                TypeError::NotBase64 { .. } => format!("error decoding from json: {error}"),
-                TypeError::Malformed { message, .. } => message,
-                other => other.to_string(),
-            };
-            Error::BadRequest(format!(
-                "failed to convert new object ({}/{}; {shown}) to proper version: unable to \
-                 convert unstructured object to {shown}: {detail}",
-                text("namespace"),
-                text("name"),
-            ))
-        })?;
-        Ok(Draft {
-            object: reading.object,
-            owners,
-            has_blanks: reading.has_blanks,
-        })
+    /// The object's namespace and name, as messages give them.
+    fn name(&self) -> String {
+        let text = |field| self.wanted.str_at(&["metadata", field]).unwrap_or_default();
+        format!("{}/{}", text("namespace"), text("name"))
     }
+}
 
-    /// What is said about keys that stand twice, once everything else is fine.
-    pub(crate) fn check_twice(&self, request: &Request<'_>) -> Result<(), Error> {
-        match request.options.validation {
-            FieldValidation::Strict if !self.twice.is_empty() => {
-                let lines: String = self
-                    .twice
-                    .iter()
-                    .map(|line| format!("\n  {line}"))
-                    .collect();
-                Err(Error::BadRequest(format!(
-                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
-                     errors:{lines}"
-                )))
+/// The result of merging a configuration of `name` as an object of the kind, defaults included.
+fn merged_draft(
+    request: &Request<'_>,
+    name: &str,
+    merged: Value,
+    owners: Owners,
+) -> Result<Draft, Error> {
+    let Value::Object(object) = merged else {
+        return Err(Error::BadRequest(
+            "the configuration is not an object".to_owned(),
+        ));
+    };
+    let kind = request.kind;
+    if kind.is_custom() {
+        // The merge has checked every type; what it made is completed but not coerced. Only
+        // metadata prints as its type does, which leaves out what is empty.
+        let mut object = object;
+        drop_empty(&mut object);
+        kind.drop_untyped_nulls(&mut object);
+        kind.apply_defaults(&mut object);
+        return Ok(Draft::by_server(object, owners));
+    }
+    let read = body::into_kind(kind, object, FieldValidation::Ignore);
+    let reading = read.map_err(|error| {
+        let shown = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
+        let detail = match error {
+            TypeError::Mismatch { found, wanted, .. } if found.starts_with("number ") => {
+                format!("cannot convert float64 to {wanted}")
             }
-            FieldValidation::Warn => {
-                request.warnings.add(self.twice.iter().cloned());
-                Ok(())
-            }
-            FieldValidation::Ignore | FieldValidation::Strict => Ok(()),
+            // Only bytes are read by the decoder of JSON itself.
+            TypeError::NotBase64 { .. } => format!("error decoding from json: {error}"),
+            TypeError::Malformed { message, .. } => message,
+            other => other.to_string(),
+        };
+        Error::BadRequest(format!(
+            "failed to convert new object ({name}; {shown}) to proper version: unable to convert \
+             unstructured object to {shown}: {detail}"
+        ))
+    })?;
+    Ok(Draft {
+        object: reading.object,
+        owners,
+        has_blanks: reading.has_blanks,
+    })
+}
+
+/// What is said about keys that stand twice, once everything else is fine.
+pub(crate) fn check_twice(request: &Request<'_>, twice: &[String]) -> Result<(), Error> {
+    match request.options.validation {
+        FieldValidation::Strict if !twice.is_empty() => {
+            let lines: String = twice.iter().map(|line| format!("\n  {line}")).collect();
+            Err(Error::BadRequest(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                 errors:{lines}"
+            )))
         }
+        FieldValidation::Warn => {
+            request.warnings.add(twice.iter().cloned());
+            Ok(())
+        }
+        FieldValidation::Ignore | FieldValidation::Strict => Ok(()),
     }
 }
 

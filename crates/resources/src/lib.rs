@@ -76,6 +76,8 @@ pub struct Resources {
     modes: authorization::Modes,
     hooks: Arc<hooks::Hooks>,
     unchanged: Arc<unchanged::Unchanged>,
+    /// What managers were seen to own.
+    known_sets: Arc<::apply::KnownSets>,
     quotas: Arc<admission::Quotas>,
     server_side_apply: bool,
     /// How far the definitions of custom kinds have taken effect.
@@ -177,6 +179,7 @@ impl Resources {
             roles: Arc::default(),
             modes: authorization::Modes::new(vec![authorization::Mode::Rbac]),
             unchanged: Arc::default(),
+            known_sets: Arc::default(),
             quotas: Arc::default(),
             server_side_apply: true,
             definitions: Arc::default(),
@@ -216,6 +219,11 @@ impl Resources {
     /// Whether server-side apply is switched on.
     pub fn has_server_side_apply(&self) -> bool {
         self.server_side_apply
+    }
+
+    /// Drops what only makes the next writes faster.
+    pub fn rest(&self) {
+        self.known_sets.clear();
     }
 
     /// The store behind the objects.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use apply::{
-    ConvertError, FieldFilter, FieldSet, ManagedFields, Path, Style, Typing, Versions, Writer,
-    starting_managers,
+    ConvertError, FieldFilter, FieldSet, KnownSets, ManagedFields, Path, Style, Typing, Versions,
+    Writer, starting_managers,
 };
 use kinds::convert::convert;
 use kinds::{Catalogue, Kind};
@@ -19,22 +19,25 @@ use crate::{Request, Resources};
 const MANAGER_BYTES_MAX: usize = 128;
 const SUBRESOURCE_BYTES_MAX: usize = 256;
 
+/// What most entries take.
+const MANAGER_BYTES_GUESSED: usize = 1024;
+
 /// The managers of an object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners(pub ManagedFields);
 
 impl Owners {
     /// Reads the managed fields of a record.
-    pub(crate) fn read(text: &[u8]) -> Result<Owners, apply::DecodeError> {
+    pub(crate) fn read(text: &[u8], known: &KnownSets) -> Result<Owners, apply::DecodeError> {
         if text.is_empty() {
             return Ok(Owners::default());
         }
-        ManagedFields::parse(text).map(Owners)
+        ManagedFields::parse_knowing(text, known).map(Owners)
     }
 
     /// The managed fields as a record and its answers hold them; empty if nobody owns anything.
     pub(crate) fn to_text(&self, kind: &Kind) -> Vec<u8> {
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(MANAGER_BYTES_GUESSED * self.0.len());
         if !self.0.is_empty() {
             let style = if kind.is_custom() {
                 Style::Custom

@@ -49,7 +49,8 @@ pub struct NotARecord;
 /// `object` carries no managedFields and no resourceVersion of its own; both have their own parts.
 pub fn encode(kind: &Kind, object: &Map, managed_fields: &[u8]) -> Bytes {
     let metadata = object.get("metadata").and_then(Value::as_object);
-    let mut text = Vec::with_capacity(1024 + managed_fields.len());
+    // An object is about as long as the list of its fields.
+    let mut text = Vec::with_capacity(1024 + 2 * managed_fields.len());
     text.extend_from_slice(&[FORMAT, 0]);
     text.resize(HEADER_BYTES, 0);
 

@@ -13,7 +13,7 @@ use object::labels::LabelSelector;
 use object::{Map, Text, Value};
 use schema::decode::{Blank, Unknown, decode, normalize};
 
-use crate::apply::{Configuration, apply_error, check_gvk};
+use crate::apply::{Configuration, apply_error, check_gvk, check_twice};
 use crate::body::{self, Body};
 use crate::error::{Error, Subject};
 use crate::meta::{meta, meta_mut, meta_text};
@@ -141,7 +141,7 @@ impl Resources {
                 &versions,
             );
             let applied = applied.map_err(|error| apply_error(request, Some(&live), error))?;
-            configuration.check_twice(request)?;
+            check_twice(request, &configuration.twice)?;
             let mut wanted = match applied.object {
                 Some(Value::Object(wanted)) => wanted,
                 _ => scale_of(request.kind, live.map()),

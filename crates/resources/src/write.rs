@@ -640,7 +640,8 @@ impl Resources {
         let damaged = || damaged(kind, &record);
         let stored = Stored::new(&record.value).map_err(|_| damaged())?;
         let tree = stored.tree(Some(record.revision)).map_err(|_| damaged())?;
-        let owners = Owners::read(stored.managed_fields()).map_err(|_| damaged())?;
+        let owners = Owners::read(stored.managed_fields(), &self.known_sets);
+        let owners = owners.map_err(|_| damaged())?;
         let object = Value::Object(self.served_tree(kind, tree));
         Ok(Live {
             object,

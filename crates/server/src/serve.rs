@@ -86,6 +86,7 @@ impl Activity {
     /// Drops what only makes the next requests faster.
     pub fn rest(&self) {
         self.0.messages.clear();
+        self.0.resources.rest();
     }
 }
 

@@ -4,7 +4,7 @@ use object::{Map, Text, Value, json, time::Time};
 
 use super::{ManagedFields, Manager, Operation, Style};
 use crate::{
-    FieldSet,
+    FieldSet, KnownSets,
     scan::Scanner,
     set::{FieldsError, Form},
 };
@@ -73,12 +73,12 @@ impl ManagedFields {
 
     /// Reads the JSON text of the list.
     pub fn parse(text: &[u8]) -> Result<ManagedFields, DecodeError> {
-        let plain = std::str::from_utf8(text).ok();
-        if let Some(managers) = plain.and_then(|text| scan(&mut Scanner::new(text))) {
-            return Ok(managers);
-        }
-        let list = json::parse(text).map_err(|error| DecodeError::Json(error.to_string()))?;
-        ManagedFields::decode(&list)
+        parse(text, None)
+    }
+
+    /// Reads the JSON text of the list, in which some sets may be known.
+    pub fn parse_knowing(text: &[u8], known: &KnownSets) -> Result<ManagedFields, DecodeError> {
+        parse(text, Some(known))
     }
 
     /// The list as a tree; `None` if there is no manager and the field is to be left out.
@@ -107,12 +107,21 @@ impl ManagedFields {
     }
 }
 
+fn parse(text: &[u8], known: Option<&KnownSets>) -> Result<ManagedFields, DecodeError> {
+    let plain = std::str::from_utf8(text).ok();
+    if let Some(managers) = plain.and_then(|text| scan(&mut Scanner::new(text), known)) {
+        return Ok(managers);
+    }
+    let list = json::parse(text).map_err(|error| DecodeError::Json(error.to_string()))?;
+    ManagedFields::decode(&list)
+}
+
 /// Reads the list as [`ManagedFields::write_json`] writes it.
-fn scan(text: &mut Scanner<'_>) -> Option<ManagedFields> {
+fn scan(text: &mut Scanner<'_>, known: Option<&KnownSets>) -> Option<ManagedFields> {
     let mut managers = ManagedFields::new();
     text.take(b'[')?;
     loop {
-        managers.put(scan_entry(text)?);
+        managers.put(scan_entry(text, known)?);
         if text.take_if(b']') {
             managers.sort();
             return text.is_done().then_some(managers);
@@ -121,7 +130,7 @@ fn scan(text: &mut Scanner<'_>) -> Option<ManagedFields> {
     }
 }
 
-fn scan_entry(text: &mut Scanner<'_>) -> Option<Manager> {
+fn scan_entry(text: &mut Scanner<'_>, known: Option<&KnownSets>) -> Option<Manager> {
     let mut manager = Manager {
         name: Text::default(),
         operation: Operation::Update,
@@ -147,7 +156,12 @@ fn scan_entry(text: &mut Scanner<'_>) -> Option<Manager> {
             "apiVersion" => manager.api_version = text.string()?.into(),
             "time" => manager.time = Some(Time::parse(&text.string()?).ok()?.unix_seconds()),
             "fieldsType" => fields_type = text.string()? == "FieldsV1",
-            "fieldsV1" => manager.set = text.fields()?,
+            "fieldsV1" => {
+                manager.set = match known {
+                    Some(known) => scan_known(text.fields_text()?, known)?,
+                    None => text.fields()?,
+                };
+            }
             "subresource" => manager.subresource = text.string()?.into(),
             _ => return None,
         }
@@ -158,6 +172,13 @@ fn scan_entry(text: &mut Scanner<'_>) -> Option<Manager> {
     }
     manager.operation = operation?;
     (fields_type && !manager.api_version.is_empty()).then_some(manager)
+}
+
+fn scan_known(fields: &str, known: &KnownSets) -> Option<FieldSet> {
+    known.get(fields, || {
+        let mut text = Scanner::new(fields);
+        text.fields().filter(|_| text.is_done())
+    })
 }
 
 fn decode_entry(at: usize, entry: &Value) -> Result<Manager, DecodeError> {

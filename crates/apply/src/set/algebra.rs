@@ -16,10 +16,10 @@ enum Operation {
 impl FieldSet {
     /// Everything in either set.
     pub fn union(&self, other: &FieldSet) -> FieldSet {
-        if other.is_empty() {
+        if other.is_subset(self) {
             return self.clone();
         }
-        if self.is_empty() {
+        if self.is_subset(other) {
             return other.clone();
         }
         combine(self, other, Operation::Union)
@@ -33,7 +33,7 @@ impl FieldSet {
     /// What is in this set and not in the other. Neither parents nor children of the other's
     /// paths are touched.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
-        if other.is_empty() {
+        if self.is_disjoint(other) {
             return self.clone();
         }
         combine(self, other, Operation::Difference)
@@ -47,8 +47,42 @@ impl FieldSet {
         combine(self, other, Operation::RecursiveDifference)
     }
 
+    /// Whether no path of this set is in the other.
+    pub fn is_disjoint(&self, other: &FieldSet) -> bool {
+        let (mine, theirs) = (self.entries(), other.entries());
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        let (mut left, mut right) = (0, 0);
+        let (mut left_end, mut right_end) = (mine.len(), theirs.len());
+        loop {
+            if left == left_end || right == right_end {
+                let Some((left_outer, right_outer)) = open.pop() else {
+                    return true;
+                };
+                (left, right) = (left_end, right_end);
+                (left_end, right_end) = (left_outer, right_outer);
+                continue;
+            }
+            match mine[left].element.cmp(&theirs[right].element) {
+                Ordering::Less => left += mine[left].size as usize,
+                Ordering::Greater => right += theirs[right].size as usize,
+                Ordering::Equal => {
+                    if mine[left].member && theirs[right].member {
+                        return false;
+                    }
+                    open.push((left_end, right_end));
+                    left_end = left + mine[left].size as usize;
+                    right_end = right + theirs[right].size as usize;
+                    (left, right) = (left + 1, right + 1);
+                }
+            }
+        }
+    }
+
     /// Whether every path of this set is in the other.
     pub fn is_subset(&self, other: &FieldSet) -> bool {
+        if self.is_shared_with(other) {
+            return true;
+        }
         let (mine, theirs) = (self.entries(), other.entries());
         let mut open: Vec<(usize, usize)> = Vec::new();
         let (mut left, mut right) = (0, 0);

@@ -117,6 +117,18 @@ impl FieldSet {
 
     /// Appends the wire form.
     pub(crate) fn write_fields_v1(&self, form: Form, out: &mut Vec<u8>) {
+        let Some(kept) = self.kept_text(form) else {
+            return self.write_anew(form, out);
+        };
+        let text = kept.get_or_init(|| {
+            let mut text = Vec::new();
+            self.write_anew(form, &mut text);
+            text.into()
+        });
+        out.extend_from_slice(text);
+    }
+
+    fn write_anew(&self, form: Form, out: &mut Vec<u8>) {
         if form == Form::Custom {
             json::write(&self.to_value(), out);
             return;

@@ -56,6 +56,31 @@ fn intersection_and_difference_part_a_set() {
 }
 
 #[test]
+fn a_known_set_is_shared_and_keeps_its_texts_until_it_is_changed() {
+    let known = KnownSets::new();
+    let text = r#"{"f:a":{},"k:{\"n\":10}":{},"k:{\"n\":9}":{}}"#;
+    let get = |text: &str| known.get(text, || Some(fields(text))).expect("it is read");
+    let (first, mut second) = (get(text), get(text));
+    assert!(first.is_shared_with(&second));
+    let written = |set: &FieldSet, form| {
+        let mut out = Vec::new();
+        set.write_fields_v1(form, &mut out);
+        String::from_utf8(out).expect("a test writes text")
+    };
+    for form in [Form::Typed, Form::Custom] {
+        let anew = written(&fields(text), form);
+        assert_eq!(written(&first, form), anew);
+        assert_eq!(written(&first, form), anew, "from the text that was kept");
+    }
+    second.remove(&fields(r#"{"f:a":{}}"#));
+    assert!(!written(&second, Form::Typed).contains("f:a"));
+    assert!(written(&first, Form::Typed).contains("f:a"));
+    assert!(get(text).is_shared_with(&first));
+    known.clear();
+    assert!(!get(text).is_shared_with(&first));
+}
+
+#[test]
 fn leaves_have_nothing_beneath_them() {
     let set = fields(r#"{"f:a":{".":{},"f:b":{".":{},"f:c":{}}},"f:d":{}}"#);
     assert_eq!(
