@@ -15,7 +15,7 @@ use store::{Change, Expect, Revision};
 use crate::body::Body;
 use crate::error::Error;
 use crate::options::DeleteOptions;
-use crate::write::{Draft, Live, Written, WrittenObject};
+use crate::write::{Draft, Live, Work, Written, WrittenObject};
 use crate::{Request, Resources, subject};
 
 pub(crate) use certificates::name_requester;
@@ -34,13 +34,14 @@ impl Resources {
             kind.resource.as_str(),
             request.subresource,
         );
-        match place {
-            ("", "pods", "binding") | ("", "bindings", "") => self.bind(request, body).await,
-            ("", "pods", "eviction") => self.evict(request, body).await,
-            ("", "serviceaccounts", "token") => self.issue_token(request, body).await,
+        // In boxes: every create comes by here, and few are actions.
+        let action: Work<'_, Written> = match place {
+            ("", "pods", "binding") | ("", "bindings", "") => Box::pin(self.bind(request, body)),
+            ("", "pods", "eviction") => Box::pin(self.evict(request, body)),
+            ("", "serviceaccounts", "token") => Box::pin(self.issue_token(request, body)),
             _ => return Ok(None),
-        }
-        .map(Some)
+        };
+        action.await.map(Some)
     }
 
     /// Replaces a stored object by what an action makes of it; nobody comes to own what changed.

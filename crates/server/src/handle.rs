@@ -198,7 +198,7 @@ async fn answer_to(
         }
         Ok(()) => {
             let is_stranger = call.user.is_anonymous();
-            (answer_user(call, info, labels).await, is_stranger)
+            (answer_user(&mut call, &info, labels).await, is_stranger)
         }
     };
     let mut answer = match trail.take() {
@@ -263,21 +263,21 @@ fn mark_stranger(mut answer: Response<Body>) -> Response<Body> {
 }
 
 /// Answers a request whose user is known.
-async fn answer_user(mut call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
+async fn answer_user(call: &mut Call, info: &RequestInfo, labels: &mut Labels) -> Response<Body> {
     let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
     let attributes = info.attributes(resource.as_deref());
-    if let Err(failure) = impersonate(&mut call, attributes).await {
+    if let Err(failure) = impersonate(call, attributes).await {
         debug!(user = %call.user.name, path = %info.path, "refused to act as another");
         return call.fail(failure);
     }
-    let limit = timeout(&call, &info);
+    let limit = timeout(call, info);
     let time = match &limit {
         Ok(Some(limit)) => *limit,
         _ => REQUEST_TIMEOUT,
     };
     let asked = Asked {
         user: &call.user,
-        info: &info,
+        info,
         query: &call.query,
         time,
     };
@@ -293,13 +293,13 @@ async fn answer_user(mut call: Call, info: RequestInfo, labels: &mut Labels) -> 
 
 /// Answers a request that has its turn, if its user may make it.
 async fn permitted(
-    call: Call,
-    info: RequestInfo,
+    call: &mut Call,
+    info: &RequestInfo,
     limit: Result<Option<Duration>, Failure>,
     labels: &mut Labels,
 ) -> Response<Body> {
     let resource = info.resource.as_ref().map(ResourcePath::with_subresource);
-    if let Err(failure) = check_permission(&call, info.attributes(resource.as_deref())).await {
+    if let Err(failure) = check_permission(call, info.attributes(resource.as_deref())).await {
         debug!(user = %call.user.name, path = %info.path, "refused");
         return call.fail(failure);
     }
@@ -383,15 +383,15 @@ fn forbidden(refusal: Refusal) -> Failure {
         .before_verbs()
 }
 
-async fn route(call: Call, info: RequestInfo, labels: &mut Labels) -> Response<Body> {
+async fn route(call: &mut Call, info: &RequestInfo, labels: &mut Labels) -> Response<Body> {
     if let Some(remote) = call.state.remotes.of_path(&info.path) {
         return Box::pin(aggregate::answer(call, remote)).await;
     }
-    let Some(path) = info.resource else {
+    let Some(path) = &info.resource else {
         if info.path.starts_with("/openapi/") {
-            return Box::pin(openapi::answer(&call, &info.path)).await;
+            return Box::pin(openapi::answer(call, &info.path)).await;
         }
-        return other_path(&call, &info.path);
+        return other_path(call, &info.path);
     };
     let catalogue = call.state.resources.catalogue();
     let kind = catalogue.resource(&path.group, &path.version, &path.resource);

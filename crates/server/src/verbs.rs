@@ -28,17 +28,17 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Answers a request for a resource.
 pub(crate) async fn answer(
-    mut call: Call,
+    call: &mut Call,
     kind: &Arc<Kind>,
     verb: &str,
-    path: ResourcePath,
+    path: &ResourcePath,
 ) -> Response<Body> {
     let warnings = Warnings::default();
     // A custom resource warns whatever is asked of it, a built-in one of what it offers.
     if kind.is_custom() {
         warn_of_deprecation(kind, &warnings);
     }
-    let answered = dispatch(&mut call, kind, verb, &path, &warnings).await;
+    let answered = dispatch(call, kind, verb, path, &warnings).await;
     let mut answer = answered.unwrap_or_else(|failure| call.fail(failure));
     add_warnings(&mut answer, &warnings.take());
     if let Some(trail) = &call.trail {

@@ -45,7 +45,7 @@ const REMOTE_PREFIX: &str = "x-remote-";
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
 /// Answers with what another server says.
-pub(crate) async fn answer(mut call: Call, remote: Arc<Remote>) -> Response<Body> {
+pub(crate) async fn answer(call: &mut Call, remote: Arc<Remote>) -> Response<Body> {
     if !remote.api.available {
         return unavailable("service unavailable");
     }
@@ -53,7 +53,7 @@ pub(crate) async fn answer(mut call: Call, remote: Arc<Remote>) -> Response<Body
         return unavailable("service unavailable");
     };
     let upgrade = call.upgrade.take().filter(|_| wants_upgrade(&call.headers));
-    let sent = match forward(&mut call, &remote, &place, upgrade.is_some()).await {
+    let sent = match forward(call, &remote, &place, upgrade.is_some()).await {
         Ok(sent) => sent,
         Err(error) => return unavailable(&format!("error trying to reach service: {error}")),
     };
