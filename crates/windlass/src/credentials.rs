@@ -262,6 +262,8 @@ fn host_name() -> Option<String> {
 fn make_token() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    // Begins with a letter: on command lines a dash at the front is taken for a flag.
+    bytes[0] &= 0x7f;
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -297,4 +299,17 @@ pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
         .and_then(|()| file.sync_data())
         .map_err(failed)?;
     fs::rename(&draft, path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_looks_like_a_flag() {
+        let tokens: Vec<String> = (0..1000).map(|_| make_token()).collect();
+        assert!(tokens.iter().all(|token| token.len() == 43));
+        let begins = |token: &String| token.starts_with(|first: char| first.is_ascii_alphabetic());
+        assert!(tokens.iter().all(begins), "{tokens:?}");
+    }
 }
