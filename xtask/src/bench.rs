@@ -2,7 +2,8 @@
 //!
 //! The load comes from a generator of its own, named on the command line, so that ours and another
 //! server are driven by the same program. With a reference server the runs alternate: whatever
-//! else the machine does meanwhile, it does to both.
+//! else the machine does meanwhile, it does to both. The one that is not measured is stopped: even
+//! at rest a server takes time and caches from the other.
 
 mod reference;
 
@@ -12,6 +13,7 @@ use crate::{serve, shell, test};
 use reference::Reference;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const USAGE: &str = "\
 usage: cargo xtask bench --loadgen PATH [--seconds N] [--runs N] [--workload NAME]...
@@ -25,6 +27,9 @@ usage: cargo xtask bench --loadgen PATH [--seconds N] [--runs N] [--workload NAM
   --reference PATH     a kube-apiserver, started fresh and measured in alternation
   --etcd PATH          the etcd it stores in
   --reference-url URL  another server that runs already, measured in alternation";
+
+/// What a server gets to find its feet after it was stopped.
+const WAKE_UP: Duration = Duration::from_secs(2);
 
 /// Runs everything and prints the tables.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -47,8 +52,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     for number in 0..options.runs {
         let namespace = format!("bench-{}-{number}", std::process::id());
         eprintln!("run {} of {}", number + 1, options.runs);
+        let others = started.iter().flat_map(Reference::pids).collect();
+        let paused = Paused::new(others)?;
         ours.extend(drive(&loadgen, &options, &server.url, &token, &namespace)?);
+        drop(paused);
         if let Some((url, token)) = reference {
+            let _paused = Paused::new(vec![server.pid()])?;
             theirs.extend(drive(&loadgen, &options, url, token, &namespace)?);
         }
     }
@@ -60,6 +69,35 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let failed = ours.iter().filter(|sample| sample.errors > 0);
     let failed = failed.map(|sample| format!("{}: {} errors", sample.workload, sample.errors));
     Failure::unless_empty("bench", failed.collect(), None)
+}
+
+/// Processes that are stopped until this is dropped.
+struct Paused(Vec<u32>);
+
+impl Paused {
+    fn new(processes: Vec<u32>) -> Result<Paused, Failure> {
+        let paused = Paused(processes);
+        paused.signal("STOP")?;
+        Ok(paused)
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), Failure> {
+        for process in &self.0 {
+            let line = format!("kill -{signal} {process}");
+            shell::run(&mut shell::command("sh", &["-c", &line]))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        // One that ended meanwhile is missed by whoever measures it.
+        let _ = self.signal("CONT");
+        if !self.0.is_empty() {
+            std::thread::sleep(WAKE_UP);
+        }
+    }
 }
 
 struct Options {
@@ -195,7 +233,9 @@ fn drive(
     token: &str,
     namespace: &str,
 ) -> Result<Vec<Sample>, Failure> {
-    let mut command = shell::command(loadgen, &["--json", "--server", url, "--token", token]);
+    // In one word with its flag, because a token may begin with a dash.
+    let token = format!("--token={token}");
+    let mut command = shell::command(loadgen, &["--json", "--server", url, &token]);
     command.args([
         "--namespace",
         namespace,

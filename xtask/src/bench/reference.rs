@@ -44,6 +44,11 @@ impl Reference {
         TOKEN
     }
 
+    /// The process ids of both.
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.processes.iter().map(Child::id)
+    }
+
     fn start_etcd(&mut self, etcd: &Path, client: &str, peer: &str) -> Result<(), Failure> {
         let mut command = Command::new(etcd);
         command
