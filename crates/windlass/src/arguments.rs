@@ -196,6 +196,21 @@ pub(crate) struct Serve {
         value_name = "BOOL"
     )]
     pub enable_priority_and_fairness: bool,
+    /// Whether each thread that answers requests stays on a processor of its own.
+    ///
+    /// That makes writes faster. Switch it off where others are kept on the same processors, or
+    /// where the server shall stay out of their way. It is off where the server may not use all
+    /// the time of its processors.
+    #[arg(
+        long,
+        env = "WINDLASS_PIN_WORKERS",
+        default_value_t = true,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_name = "BOOL"
+    )]
+    pub pin_workers: bool,
     /// Which requests are recorded, and how much of them.
     ///
     /// A Policy of audit.k8s.io/v1. Events go to --audit-log-path, to --audit-webhook-config-file

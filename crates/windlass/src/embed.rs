@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::arguments::{Arguments, Command};
 use crate::serve::{self, Storage};
+use crate::workers;
 
 /// Threads that answer requests; a test asks few at a time.
 const WORKERS: usize = 2;
@@ -67,7 +68,7 @@ impl Embedded {
                 // A dropped sender is a dropped server.
                 let _ = stopped.await;
             };
-            let outcome = serve::runtime(Some(WORKERS)).and_then(|runtime| {
+            let outcome = workers::roaming(WORKERS).and_then(|runtime| {
                 let running = serve::run(*options, storage, ready, async { Ok(stop) });
                 serve::block_on(&runtime, running)
             });

@@ -15,6 +15,7 @@ mod rest;
 mod serve;
 mod serving;
 mod users;
+mod workers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

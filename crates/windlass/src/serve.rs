@@ -26,9 +26,7 @@ use crate::front_proxy;
 use crate::identity::{self, Certificates, Files};
 use crate::rest;
 use crate::serving;
-
-/// Objects may nest 10,000 levels deep, and walks of them recurse. Only touched pages cost memory.
-const STACK_BYTES: usize = 64 * 1024 * 1024;
+use crate::workers;
 
 /// Where objects are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,21 +56,18 @@ pub(crate) fn serve(
         .with_writer(std::io::stderr)
         .init();
     prepare(&mut options)?;
-    let running = run(options, Storage::Disk, greet, async { stop_signal() });
-    block_on(&runtime(None)?, running)
-}
-
-/// Threads that answer requests; as many as there are processors unless told.
-pub(crate) fn runtime(workers: Option<usize>) -> Result<Runtime, Failure> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(workers) = workers {
-        builder.worker_threads(workers);
-    }
-    builder
-        .enable_all()
-        .thread_stack_size(STACK_BYTES)
-        .build()
-        .map_err(Failure::Runtime)
+    let (runtime, workers) = workers::one_a_processor()?;
+    let pinned = options.pin_workers;
+    let ready = move |ready: Ready<'_>| {
+        // Not before: what the start has left behind, such as the threads of the store, may run
+        // anywhere, and a thread is born where the one is that starts it.
+        if pinned {
+            workers.pin();
+        }
+        greet(ready);
+    };
+    let running = run(options, Storage::Disk, ready, async { stop_signal() });
+    block_on(&runtime, running)
 }
 
 /// Runs a server to its end.
