@@ -201,6 +201,7 @@ impl Request<'_> {
         // My entry comes back without what nobody can own.
         managers.managers_mut().retain(|other| !other.is_same(&me));
         me.set.remove(never_owned());
+        // Mostly it owns what it did, and that may be a set that knows its own text.
         if let Some(last) = last.filter(|last| last.set == me.set) {
             me.set = last.set;
         }
