@@ -1,5 +1,7 @@
 //! Server-side apply, as a verb: a partial object is merged into the live one, or creates it.
 
+use std::sync::Arc;
+
 use apply::{ApplyError, Conflict, OnConflict};
 use object::time::Time;
 use object::{Map, Value, json, yaml};
@@ -7,10 +9,11 @@ use schema::decode::TypeError;
 use store::Revision;
 
 use crate::body::{self, Body};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Refusal};
 use crate::meta::{drop_empty, meta_text};
 use crate::options::FieldValidation;
 use crate::ownership::{KindVersions, Owners, writer};
+use crate::repeated::{Apply, Outcome};
 use crate::write::{
     Attempt, Draft, Live, Written, WrittenObject, check_place, check_version, drop_version,
 };
@@ -32,17 +35,15 @@ impl Resources {
     pub async fn apply(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         // Whoever is configured to look at writes looks at this one, too.
         let watched = self.hooks_in_force().await?.is_some();
-        if !watched
-            && let Some(record) = self.stored(request).await?
-            && self.unchanged.knows(request, body, record.revision)
+        let repeatable = if watched {
+            None
+        } else {
+            Apply::new(self, request, body)
+        };
+        if let Some(apply) = &repeatable
+            && let Some(written) = self.answered_before(apply).await?
         {
-            return Ok(Written {
-                object: WrittenObject::Stored {
-                    value: record.value,
-                    revision: Some(record.revision),
-                },
-                created: false,
-            });
+            return Ok(written);
         }
         let configuration = Configuration::read(&body.bytes)
             .and_then(|configuration| configuration.check(request).map(|()| configuration));
@@ -70,7 +71,13 @@ impl Resources {
                 on_conflict,
                 &versions,
             );
-            let applied = applied.map_err(|error| apply_error(request, live.as_ref(), error))?;
+            let applied = applied.map_err(|error| {
+                let error = apply_error(request, live.as_ref(), error);
+                if let (Some(apply), Some(live)) = (&repeatable, &live) {
+                    self.note_refused(apply, live.record.revision, &error);
+                }
+                error
+            })?;
             check_twice(request, &configuration.twice)?;
             let owners = Owners(applied.managers);
             let Some(live) = live else {
@@ -86,13 +93,31 @@ impl Resources {
             };
             match self.replace_applied(request, &live, draft).await? {
                 Attempt::Done(written) => {
-                    if !watched {
-                        self.note_unchanged(request, body, live.record.revision, &written);
+                    if let Some(apply) = &repeatable {
+                        self.note_unchanged(apply, live.record.revision, &written);
                     }
                     return Ok(written);
                 }
                 Attempt::Stale => configuration = Configuration::read(&body.bytes)?,
             }
+        }
+    }
+
+    /// What comes of an apply again, if that is known.
+    async fn answered_before(&self, apply: &Apply<'_>) -> Result<Option<Written>, Error> {
+        let Some(record) = self.stored(apply.request).await? else {
+            return Ok(None);
+        };
+        match self.repeated.outcome(apply, record.revision) {
+            None => Ok(None),
+            Some(Outcome::Unchanged) => Ok(Some(Written {
+                object: WrittenObject::Stored {
+                    value: record.value,
+                    revision: Some(record.revision),
+                },
+                created: false,
+            })),
+            Some(Outcome::Refused(refusal)) => Err(Error::ApplyConflict(refusal)),
         }
     }
 
@@ -109,19 +134,24 @@ impl Resources {
     }
 
     /// Remembers an apply that changed nothing and had nothing to say.
-    fn note_unchanged(
-        &self,
-        request: &Request<'_>,
-        body: &Body,
-        live: Revision,
-        written: &Written,
-    ) {
+    fn note_unchanged(&self, apply: &Apply<'_>, live: Revision, written: &Written) {
         let unchanged = matches!(
             &written.object,
             WrittenObject::Stored { revision: Some(revision), .. } if *revision == live
         );
+        let request = apply.request;
         if unchanged && !request.options.dry_run && request.warnings.is_empty() {
-            self.unchanged.note(request, body, live);
+            self.repeated.note(apply, live, Outcome::Unchanged);
+        }
+    }
+
+    /// Remembers an apply that was refused for its conflicts alone.
+    fn note_refused(&self, apply: &Apply<'_>, live: Revision, error: &Error) {
+        if let Error::ApplyConflict(refusal) = error
+            && apply.request.warnings.is_empty()
+        {
+            let refused = Outcome::Refused(Arc::clone(refusal));
+            self.repeated.note(apply, live, refused);
         }
     }
 
@@ -304,11 +334,11 @@ pub(crate) fn apply_error(request: &Request<'_>, live: Option<&Live>, error: App
             let advice = lines
                 .map(|conflict| advice(request, live, conflict))
                 .collect();
-            Error::ApplyConflict {
+            Error::ApplyConflict(Arc::new(Refusal {
                 message,
                 causes,
                 advice,
-            }
+            }))
         }
         other => Error::BadRequest(other.to_string()),
     }

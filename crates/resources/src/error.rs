@@ -1,5 +1,7 @@
 //! Why a verb did not do what it was asked. Which HTTP status that is, the server decides.
 
+use std::sync::Arc;
+
 pub use admission::review::Denial;
 use object::Text;
 use object::field::FieldError;
@@ -48,6 +50,29 @@ pub struct Cause {
     pub field: String,
 }
 
+/// Why an apply is refused that wants fields that others own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// All conflicts as one text.
+    pub message: String,
+    /// One cause per manager and field.
+    pub causes: Vec<Cause>,
+    /// Advice for people, one line per conflict.
+    pub advice: Vec<String>,
+}
+
+impl Refusal {
+    /// The bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let causes = self.causes.iter();
+        let causes =
+            causes.map(|cause| size_of::<Cause>() + cause.message.len() + cause.field.len());
+        let advice = self.advice.iter();
+        let advice = advice.map(|line| size_of::<String>() + line.len());
+        self.message.len() + causes.sum::<usize>() + advice.sum::<usize>()
+    }
+}
+
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -72,15 +97,8 @@ pub enum Error {
         detail: String,
     },
     /// An apply wants fields that others own.
-    #[error("{message}")]
-    ApplyConflict {
-        /// All conflicts as one text.
-        message: String,
-        /// One cause per manager and field.
-        causes: Vec<Cause>,
-        /// Advice for people, one line per conflict.
-        advice: Vec<String>,
-    },
+    #[error("{}", .0.message)]
+    ApplyConflict(Arc<Refusal>),
     /// Fields are invalid.
     #[error("{subject} is invalid: {}", object::field::summary(.errors))]
     Invalid {

@@ -27,11 +27,11 @@ mod patch;
 mod present;
 mod read;
 pub mod record;
+mod repeated;
 mod report;
 mod reviews;
 mod roles;
 mod scale;
-mod unchanged;
 mod watch;
 mod write;
 mod zones;
@@ -75,7 +75,7 @@ pub struct Resources {
     /// Who decides what users may do.
     modes: authorization::Modes,
     hooks: Arc<hooks::Hooks>,
-    unchanged: Arc<unchanged::Unchanged>,
+    repeated: Arc<repeated::Repeated>,
     /// What managers were seen to own.
     known_sets: Arc<::apply::KnownSets>,
     quotas: Arc<admission::Quotas>,
@@ -178,7 +178,7 @@ impl Resources {
             issuer: None,
             roles: Arc::default(),
             modes: authorization::Modes::new(vec![authorization::Mode::Rbac]),
-            unchanged: Arc::default(),
+            repeated: Arc::default(),
             known_sets: Arc::default(),
             quotas: Arc::default(),
             server_side_apply: true,

@@ -269,9 +269,9 @@ impl From<Error> for Failure {
             Error::Conflict { subject, .. } => {
                 Failure::new(409, "Conflict", message).about(subject)
             }
-            Error::ApplyConflict { causes, advice, .. } => Failure {
-                advice,
-                ..Failure::new(409, "Conflict", message).with_causes(causes)
+            Error::ApplyConflict(refusal) => Failure {
+                advice: refusal.advice.clone(),
+                ..Failure::new(409, "Conflict", message).with_causes(refusal.causes.clone())
             },
             Error::Invalid { subject, errors } => Failure::new(422, "Invalid", message)
                 .about(subject)

@@ -15,6 +15,7 @@ mod issuer;
 mod limits;
 mod paths;
 mod raw;
+mod repeated;
 mod rust_client;
 mod soak;
 mod wording;
