@@ -173,7 +173,7 @@ fn number(flag: &str, value: &str) -> Result<u64, Failure> {
 }
 
 /// The generator's binary, built in a target directory of ours when a project is given.
-fn loadgen_binary(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn loadgen_binary(path: &Path) -> Result<PathBuf, Failure> {
     let absolute = |source| Failure::File {
         action: "find",
         path: path.to_owned(),
@@ -205,7 +205,7 @@ fn loadgen_binary(path: &Path) -> Result<PathBuf, Failure> {
     Ok(target.join("release").join(name))
 }
 
-fn read_token(server: &Server) -> Result<String, Failure> {
+pub(crate) fn read_token(server: &Server) -> Result<String, Failure> {
     let path = server.token_file();
     match std::fs::read_to_string(&path) {
         Ok(token) => Ok(token.trim().to_owned()),
@@ -226,6 +226,7 @@ struct Sample {
     errors: u64,
 }
 
+/// Drives a server and returns what was measured.
 fn drive(
     loadgen: &Path,
     options: &Options,

@@ -16,6 +16,7 @@ mod failure;
 mod fuzz;
 mod generate;
 mod licence;
+mod profile;
 mod serve;
 mod shell;
 mod test;
@@ -37,6 +38,7 @@ commands:
   soak CHANGES [SEED]          the informer soak of `test`, longer: so many changes
   fuzz SECONDS [TARGET]...     feed the parsers garbage, so long each
   bench --loadgen PATH ...     measure start, memory, size, throughput and latency
+  profile --loadgen PATH       record what a loaded server executes, for the release build
   generate --facts DIR         write the catalogue's data from these facts
            --go-types DIR...   and from the struct tags of these Go sources";
 
@@ -65,6 +67,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "tidy" => tidy::run(),
         "bench" => bench::run(rest),
         "conformance" => conformance::run(rest),
+        "profile" => profile::run(rest),
         "generate" => generate::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -6,12 +6,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a server may take until it says where it listens.
 const START_MAX: Duration = Duration::from_secs(20);
 
-/// A running server; dropped, it is killed and its directory removed.
+/// How long a server may take to end when it is told to.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// A running server; dropped, it is told to end and its directory removed.
 pub(crate) struct Server {
     process: Child,
     /// Where its data lies.
@@ -72,6 +75,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let pid = self.pid().to_string();
+        let _ = shell::run(&mut shell::command("kill", &["-TERM", &pid]));
+        let told = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) && told.elapsed() < STOP_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.data);
