@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
 use windlass_store::{Error, Expect, FalseClock, Options, Revision, Store};
@@ -113,6 +114,16 @@ async fn compare(store: &Store, known: &Known, what: &str) {
             assert_eq!(revision, acknowledged, "{what}: {name}");
         }
     }
+}
+
+/// Nobody finds a new checkpoint before it has its name; the syncs that the database asks for while
+/// it is made were once done all the same.
+#[test]
+fn a_new_store_syncs_its_checkpoint_once() {
+    let disk = Disk::new();
+    let store = open(&disk, options(&clock()));
+    assert_eq!(disk.syncs(Path::new("/data/checkpoint.redb")), 1);
+    run(store.close());
 }
 
 #[test]

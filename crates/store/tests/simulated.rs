@@ -51,6 +51,8 @@ struct State {
 
 #[derive(Clone, Default)]
 struct Inode {
+    /// How often it was synced.
+    syncs: u32,
     content: Vec<u8>,
     durable: Vec<u8>,
     /// Changes since the last sync.
@@ -172,6 +174,12 @@ impl Disk {
         inode.durable = inode.content.clone();
     }
 
+    /// How often the file that has this name was synced, under whatever name.
+    pub(crate) fn syncs(&self, path: &Path) -> u32 {
+        let state = self.state();
+        state.inodes[state.names[path]].syncs
+    }
+
     pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
         let state = self.state();
         state.inodes[state.names[path]].content.clone()
@@ -200,7 +208,7 @@ impl Inode {
         Inode {
             durable: content.clone(),
             content,
-            changes: Vec::new(),
+            ..Inode::default()
         }
     }
 }
@@ -439,6 +447,7 @@ impl DataFile for OpenFile {
             return result;
         }
         let inode = &mut state.inodes[self.inode];
+        inode.syncs += 1;
         let changes = std::mem::take(&mut inode.changes);
         if result.is_ok() {
             for change in changes {

@@ -357,6 +357,7 @@ impl Backend {
 }
 
 impl Backend {
+    /// To be called after the file has changed: until then, somebody may read ahead what it held.
     fn forget_ahead(&self) {
         *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = ReadAhead::default();
     }
@@ -400,19 +401,24 @@ impl StorageBackend for Backend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)?;
         self.forget_ahead();
-        self.file.set_len(len)
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        if self.sync_later.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         self.file
             .sync()
             .inspect_err(|_| self.sync_failed.store(true, Ordering::SeqCst))
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_at(offset, data)?;
         self.forget_ahead();
-        self.file.write_at(offset, data)
+        Ok(())
     }
 }
 
