@@ -29,6 +29,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Makes what is written to disk out of values; `None` writes them as they are.
     pub seal: Option<Arc<dyn Seal>>,
+    /// Called by each thread that brings commits where nobody waits for them, when it begins: it
+    /// may step back behind those that somebody waits for.
+    pub step_back: fn(),
 }
 
 impl Default for Options {
@@ -39,6 +42,7 @@ impl Default for Options {
             history_memory_bytes: 64 * 1024 * 1024,
             clock: Arc::new(SystemClock),
             seal: None,
+            step_back: || {},
         }
     }
 }

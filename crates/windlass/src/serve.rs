@@ -193,6 +193,7 @@ fn open_store(options: &Serve, storage: Storage) -> Result<Store, Failure> {
         history: options.history,
         history_bytes: options.history_bytes,
         seal: Some(make_seal(options)?),
+        step_back: workers::step_back,
         ..store::Options::default()
     };
     match storage {

@@ -12,6 +12,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 use tokio::runtime::{Builder, Runtime};
 use tracing::debug;
@@ -23,6 +24,18 @@ const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// How long workers get to start; whoever has not by then is not kept in place.
 const START_MAX: Duration = Duration::from_millis(100);
+
+/// How far a thread steps back that nobody waits for: the kernel then gives it a third of what it
+/// gives to others, if they want the processor, and else all of it.
+const BEHIND: i32 = 5;
+
+/// Makes the calling thread less urgent than those that somebody waits for.
+pub(crate) fn step_back() {
+    // To Linux, a thread is a process of its own here.
+    if let Err(error) = setpriority_process(None, BEHIND) {
+        debug!(%error, "a thread in the background stays as urgent as the others");
+    }
+}
 
 /// A runtime with this many workers, which run anywhere.
 pub(crate) fn roaming(workers: usize) -> Result<Runtime, Failure> {

@@ -46,8 +46,13 @@ impl Keeper {
     /// Works until the committer is gone, then closes everything in good order.
     pub(crate) fn run(mut self) {
         let segments = self.shared.segments.clone();
+        let step_back = self.shared.options.step_back;
+        step_back();
         std::thread::scope(|scope| {
-            let prepare = || segments.prepare();
+            let prepare = || {
+                step_back();
+                segments.prepare();
+            };
             let thread = std::thread::Builder::new().name("store-segments".into());
             // Without it the committer prepares its segments itself.
             let _ = thread.spawn_scoped(scope, prepare);
