@@ -14,7 +14,7 @@ use kinds::{Catalogue, Kind};
 use object::{Map, Value, json, value};
 use store::{Range, Record};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, warn};
 
 use self::conditions::Remains;
@@ -24,6 +24,9 @@ use crate::error::Error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::record::Stored;
 use crate::{Resources, Warnings};
+
+/// Changes of ConfigMaps that come close together are looked at together.
+const SETTLE: Duration = Duration::from_millis(10);
 
 /// The hold that the server has on each namespace.
 const FINALIZER: &str = "kubernetes";
@@ -118,12 +121,18 @@ impl Namespaces {
                     }
                 }
                 event = config_maps.next() => {
-                    let event = event?;
-                    if let (true, Some((namespace, CERTIFICATE_NAME))) =
-                        (event.deleted, event.record.name.split_once('/'))
-                    {
-                        due.insert(namespace.to_owned(), (Instant::now(), AGAIN_FIRST));
+                    let mut event = Some(event?);
+                    while let Some(changed) = event {
+                        if let (true, Some((namespace, CERTIFICATE_NAME))) =
+                            (changed.deleted, changed.record.name.split_once('/'))
+                        {
+                            due.insert(namespace.to_owned(), (Instant::now(), AGAIN_FIRST));
+                        }
+                        event = config_maps.try_next()?;
                     }
+                    // Hardly any of them is of interest: those that come soon are looked at
+                    // together.
+                    sleep(SETTLE).await;
                 }
                 () = sleep_until(wake), if next.is_some() => {
                     let Some((name, _, wait)) = next else { continue };
