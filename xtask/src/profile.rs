@@ -40,6 +40,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     load(&loadgen, &binary)?;
     let mut merge = shell::command(MERGER, &["merge", "-sparse", "-o", PROFILE]);
     shell::run(merge.arg(&counts))?;
+    // Cargo does not know of the profile, and would keep what was built with the one before.
+    shell::run(&mut shell::cargo(&["clean", "--quiet", "--release"]))?;
     println!("{PROFILE} is written; the next release build uses it");
     Ok(())
 }
