@@ -14,6 +14,7 @@ mod failure;
 mod files;
 mod keeper;
 mod load;
+mod packs;
 mod past;
 mod replay;
 mod sealer;

@@ -8,10 +8,10 @@ use windlass_store::{Error, Expect, OpenError, Options, Revision, Store};
 use crate::support::{clock, list, options, put, run, set};
 
 /// A directory that goes away with the test.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Scratch {
+    pub(crate) fn new() -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let name = format!("windlass-store-{}-{number}", std::process::id());
@@ -20,7 +20,7 @@ impl Scratch {
         Scratch(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }

@@ -13,6 +13,7 @@ mod contract;
 mod crash;
 mod directory;
 mod model;
+mod packs;
 mod seal;
 mod simulated;
 mod support;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use super::checkpoint::Checkpoint;
-use super::codec;
-use super::database::{self, KEYS, LOG, failure, guard, parse_key_value};
+use super::database::{self, GONE, KEYS, LOG, failure, guard, parse_key_value};
 use super::failure::OpenError;
 use super::files::Files;
+use super::packs;
 use super::sealer::Sealer;
 use super::{load, replay, take_directory};
 use crate::record::Revision;
@@ -129,38 +129,59 @@ fn check_versions(
 ) -> Result<(), redb::Error> {
     let log = transaction.open_table(LOG)?;
     let keys = transaction.open_table(KEYS)?;
+    // A checkpoint that was never written since it was of the format before has none.
+    let gone = match transaction.open_table(GONE) {
+        Err(redb::TableError::TableDoesNotExist(_)) => None,
+        gone => Some(gone?),
+    };
     let mut problem = |detail: String| {
         report.problems.push(Problem {
             file: path.display().to_string(),
             detail,
         });
     };
-    if log.len()? != keys.len()? {
-        problem(format!(
-            "{} versions, {} of them indexed",
-            log.len()?,
-            keys.len()?
-        ));
-    }
+    let mut versions = 0;
     for entry in log.iter()? {
-        let (place, bytes) = entry?;
-        let (collection, revision) = place.value();
-        let record = match codec::decode(bytes.value()) {
-            Ok((record, _)) => record,
-            Err(detail) => {
-                problem(format!("revision {revision} of {collection}: {detail}"));
-                continue;
+        let (place, pack) = entry?;
+        let (collection, first) = place.value();
+        let mut last = None;
+        let mut gone_bytes = 0;
+        for record in packs::records(pack.value()) {
+            let record = match record {
+                Ok(record) => record,
+                Err(detail) => {
+                    problem(format!("pack {first} of {collection}: {detail}"));
+                    break;
+                }
+            };
+            let revision = record.revision.0;
+            let is_next = last.map_or(revision == first, |last| revision > last);
+            last = Some(revision);
+            let indexed = keys.get((collection, record.name, revision))?;
+            let indexed = indexed.map(|value| parse_key_value(value.value()));
+            match indexed {
+                None => gone_bytes += record.encoded_len() as u64,
+                Some(_) => versions += 1,
             }
+            let is_indexed = indexed.is_none_or(|it| it == (record.checksum, record.deleted));
+            if record.collection != collection || !is_next || !is_indexed {
+                problem(format!(
+                    "revision {revision} of {collection} is not what its index says"
+                ));
+            }
+        }
+        let noted = match &gone {
+            Some(gone) => gone.get(place.value())?.map_or(0, |bytes| bytes.value()),
+            None => 0,
         };
-        let indexed = keys.get((collection, record.name, revision))?;
-        let indexed = indexed.map(|value| parse_key_value(value.value()));
-        let is_right = (record.collection, record.revision.0) == (collection, revision)
-            && indexed == Some((record.checksum, record.deleted));
-        if !is_right {
+        if gone_bytes != noted {
             problem(format!(
-                "revision {revision} of {collection} is not what its index says"
+                "pack {first} of {collection}: {gone_bytes} bytes are gone, {noted} were noted"
             ));
         }
+    }
+    if versions != keys.len()? {
+        problem(format!("{} versions, {versions} are kept", keys.len()?));
     }
     Ok(())
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use redb::{ReadableDatabase, ReadableTable};
+use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use super::codec;
-use super::database::{self, KEYS, LOG, MARKS, Opened, State, failure, guard, key_value};
+use super::database::{self, GONE, KEYS, LOG, MARKS, Opened, State, failure, guard, key_value};
 use super::failure::OpenError;
 use super::files::Files;
+use super::packs::{self, Packer};
 use super::sealer::Sealer;
 use crate::record::Revision;
 use crate::view::Commit;
@@ -103,17 +104,21 @@ impl Checkpoint {
         let (newest, at_millis) = (last.revision, last.at_millis);
         self.transact(|transaction, state| {
             let mut log = transaction.open_table(LOG)?;
-            let mut keys = transaction.open_table(KEYS)?;
-            let mut buffer = Vec::new();
+            let mut packer = Packer::default();
+            let mut versions = Vec::with_capacity(commits.len() - new);
             for commit in &commits[new..] {
-                buffer.clear();
-                let checksum = codec::encode(commit, &mut buffer);
-                let (collection, revision) = (&*commit.collection.name, commit.revision.0);
-                log.insert((collection, revision), &buffer[..])?;
-                let value = key_value(checksum, commit.deleted);
-                keys.insert((collection, &*commit.name, revision), value)?;
-                state.digest.add(revision, checksum);
-                state.bytes += buffer.len() as u64;
+                let checksum = packer.add(&mut log, commit)?;
+                let place = (&*commit.collection.name, &*commit.name, commit.revision.0);
+                versions.push((place, key_value(checksum, commit.deleted)));
+                state.digest.add(commit.revision.0, checksum);
+                state.bytes += codec::encoded_len(commit) as u64;
+            }
+            packer.finish(&mut log)?;
+            // In the order of the table, so that neighbours find their page where it was left.
+            versions.sort_unstable();
+            let mut keys = transaction.open_table(KEYS)?;
+            for (place, value) in versions {
+                keys.insert(place, value)?;
             }
             state.revision = newest;
             state.at_millis = at_millis;
@@ -161,17 +166,19 @@ impl Checkpoint {
         self.transact(|transaction, state| {
             let mut log = transaction.open_table(LOG)?;
             let mut keys = transaction.open_table(KEYS)?;
+            let mut gone = transaction.open_table(GONE)?;
             for collection in collections {
-                let gone = replaced_versions(&log, collection, from, until)?;
-                for (name, revision) in gone {
-                    log.remove((&**collection, revision))?;
+                let mut revisions = Vec::new();
+                for (name, revision) in replaced_versions(&log, collection, from, until)? {
                     let key = keys.remove((&**collection, &*name, revision))?;
                     if let Some(key) = key {
-                        state
-                            .digest
-                            .remove(revision, database::parse_key_value(key.value()).0);
+                        let checksum = database::parse_key_value(key.value()).0;
+                        state.digest.remove(revision, checksum);
+                        revisions.push(revision);
                     }
                 }
+                revisions.sort_unstable();
+                packs::forget(&mut log, &mut gone, &keys, collection, &revisions)?;
             }
             let mut marks = transaction.open_table(MARKS)?;
             marks.retain_in(..until, |_, _| false)?;
@@ -196,6 +203,7 @@ impl Checkpoint {
                 // Recovery after a kill then need not read the whole file.
                 transaction.set_quick_repair(true);
                 step(&transaction, &mut state)?;
+                state.packs = transaction.open_table(LOG)?.len()?;
                 state.write(&transaction)?;
                 Ok(transaction.commit()?)
             })
@@ -261,14 +269,19 @@ fn replaced_versions(
     until: u64,
 ) -> Result<Vec<(String, u64)>, redb::Error> {
     let mut gone = Vec::new();
-    for entry in log.range((collection, from + 1)..=(collection, until))? {
-        let (_, bytes) = entry?;
-        let (record, _) = codec::decode(bytes.value()).map_err(redb::Error::Corrupted)?;
-        if record.replaces > Revision(0) {
-            gone.push((record.name.to_owned(), record.replaces.0));
-        }
-        if record.deleted {
-            gone.push((record.name.to_owned(), record.revision.0));
+    for entry in packs::covering(log, collection, from + 1..=until)? {
+        let (_, pack) = entry?;
+        for record in packs::records(pack.value()) {
+            let record = record.map_err(redb::Error::Corrupted)?;
+            if !(from + 1..=until).contains(&record.revision.0) {
+                continue;
+            }
+            if record.replaces > Revision(0) {
+                gone.push((record.name.to_owned(), record.replaces.0));
+            }
+            if record.deleted {
+                gone.push((record.name.to_owned(), record.revision.0));
+            }
         }
     }
     Ok(gone)

@@ -34,6 +34,11 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
+    /// How many bytes it takes.
+    pub(crate) fn encoded_len(&self) -> usize {
+        HEADER_BYTES + self.collection.len() + self.name.len() + self.value.len()
+    }
+
     /// The commit that was written; `value` is what its written form stands for.
     pub(crate) fn commit(&self, collection: Arc<Collection>, value: Bytes) -> Commit {
         let sealed = (*value != *self.value).then(|| Bytes::copy_from_slice(self.value));
@@ -81,7 +86,7 @@ pub(crate) fn encode(commit: &Commit, out: &mut Vec<u8>) -> u32 {
 /// Appends a record and returns its checksum; the one it carries is not looked at.
 pub(crate) fn encode_stored(record: &Stored<'_>, out: &mut Vec<u8>) -> u32 {
     let start = out.len();
-    let length = HEADER_BYTES + record.collection.len() + record.name.len() + record.value.len();
+    let length = record.encoded_len();
     let narrow = "sizes are checked before a commit is accepted";
     out.reserve(length);
     out.extend_from_slice(&[0; 4]);
@@ -121,8 +126,9 @@ pub(crate) fn encode_stored(record: &Stored<'_>, out: &mut Vec<u8>) -> u32 {
     checksum
 }
 
-/// The record at the start of the bytes, and how many of them it takes.
-pub(crate) fn decode(bytes: &[u8]) -> Result<(Stored<'_>, usize), String> {
+/// What the record at the start of the bytes says of itself, unchecked: its revision, and how many
+/// bytes it takes.
+pub(crate) fn peek(bytes: &[u8]) -> Result<(Revision, usize), String> {
     if bytes.len() < HEADER_BYTES {
         return Err(format!("a record is cut off after {} bytes", bytes.len()));
     }
@@ -133,6 +139,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Stored<'_>, usize), String> {
             bytes.len()
         ));
     }
+    Ok((Revision(u64_at(bytes, 8)), length))
+}
+
+/// The record at the start of the bytes, and how many of them it takes.
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Stored<'_>, usize), String> {
+    let (revision, length) = peek(bytes)?;
     let bytes = &bytes[..length];
     let checksum = u32_at(bytes, 0);
     let actual = crc32fast::hash(&bytes[4..]);
@@ -154,7 +166,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Stored<'_>, usize), String> {
         collection: text(collection)?,
         name: text(name)?,
         value,
-        revision: Revision(u64_at(bytes, 8)),
+        revision,
         created: Revision(u64_at(bytes, 16)),
         replaces: Revision(u64_at(bytes, 24)),
         prior: Revision(u64_at(bytes, 32)),

@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition};
+use redb::{
+    Builder, Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableDefinition,
+};
 
 use super::codec::{u32_at, u64_at};
 use super::failure::OpenError;
 use super::files::{DataFile, Files, Presence};
 use crate::record::Revision;
 
-/// Every version that history or the newest state needs, in the order of its collection's commits.
+/// Every version that history or the newest state needs, in the order of its collection's commits:
+/// packs of records, by the revision of the first.
 pub(crate) const LOG: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("log");
+/// Pack -> how many bytes of it are of versions that nothing needs, if any.
+pub(crate) const GONE: TableDefinition<'_, (&str, u64), u64> = TableDefinition::new("gone");
 /// Collection, name, revision -> the record's checksum, and whether it is a deletion.
 pub(crate) const KEYS: TableDefinition<'_, (&str, &str, u64), u64> = TableDefinition::new("keys");
 /// Revision -> time and bytes so far, one for each batch: what history's limits are found by.
@@ -26,7 +31,9 @@ const STATE_BYTES: usize = 72;
 
 pub(crate) const FILE_NAME: &str = "checkpoint.redb";
 const NEW_FILE_NAME: &str = "checkpoint.redb.new";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// One record to a pack, and all of it needed.
+const FORMAT_BEFORE: u32 = 1;
 /// Records are served from memory; this only has to hold the upper levels of the trees.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// What is read at once where pages are read in order.
@@ -48,6 +55,8 @@ pub(crate) struct State {
     /// The bytes of all commits so far.
     pub(crate) bytes: u64,
     pub(crate) digest: Digest,
+    /// How many packs there are.
+    pub(crate) packs: u64,
 }
 
 /// A sum over all versions in the checkpoint, in any order: none is missing, none is changed.
@@ -99,6 +108,7 @@ impl State {
             self.bytes,
             self.digest.versions,
             self.digest.sum,
+            self.packs,
         ];
         for (field, place) in fields.iter().zip(out[8..].chunks_exact_mut(8)) {
             place.copy_from_slice(&field.to_le_bytes());
@@ -116,7 +126,7 @@ impl State {
             ));
         }
         let format = u32_at(bytes, 4);
-        if format != FORMAT || bytes.len() != STATE_BYTES {
+        if ![FORMAT_BEFORE, FORMAT].contains(&format) || bytes.len() != STATE_BYTES {
             return Err(OpenError::Version {
                 file: path.display().to_string(),
                 found: format.to_string(),
@@ -132,6 +142,10 @@ impl State {
             digest: Digest {
                 versions: u64_at(bytes, 48),
                 sum: u64_at(bytes, 56),
+            },
+            packs: match format {
+                FORMAT_BEFORE => u64_at(bytes, 48),
+                _ => u64_at(bytes, 64),
             },
         })
     }
@@ -212,12 +226,14 @@ pub(crate) fn create(
     let mut state = state;
     guard(&new, || {
         transaction.open_table(LOG)?;
+        transaction.open_table(GONE)?;
         transaction.open_table(KEYS)?;
         transaction.open_table(MARKS)?;
         Ok(())
     })?;
     fill(&transaction, &mut state)?;
     guard(&new, || {
+        state.packs = transaction.open_table(LOG)?.len()?;
         state.write(&transaction)?;
         Ok(transaction.commit()?)
     })?;

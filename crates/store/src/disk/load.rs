@@ -10,10 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
-use super::codec;
 use super::database::{Digest, KEYS, LOG, State, failure, parse_key_value};
 use super::failure::OpenError;
-use super::past::damaged;
+use super::packs::{Finder, damaged};
 use super::sealer::Sealer;
 use crate::index::Version;
 use crate::record::Revision;
@@ -48,39 +47,18 @@ pub(crate) fn load(
         );
         return Err(OpenError::corrupt(path, detail));
     }
-    let live: usize = collections
-        .iter()
-        .map(|collection| collection.keys.len())
-        .sum();
     let log = transaction
         .open_table(LOG)
         .map_err(|error| failure(path, error.into()))?;
-    let versions = log.len().map_err(|error| failure(path, error.into()))?;
-    if versions != digest.versions {
-        let detail = format!(
-            "{versions} versions are kept, {} are indexed",
-            digest.versions
-        );
+    let packs = log.len().map_err(|error| failure(path, error.into()))?;
+    if packs != state.packs {
+        let detail = format!("{packs} packs are kept, {} were written", state.packs);
         return Err(OpenError::corrupt(path, detail));
     }
-    // Reading on from one record to the next is quicker than looking each up, unless most of
-    // what lies between is history.
-    let how = if versions < 2 * live as u64 {
-        Walk::Scan
-    } else {
-        Walk::Search
-    };
     for collection in &mut collections {
-        load_values(&log, collection, how, (path, sealer))?;
+        load_values(&log, collection, (path, sealer))?;
     }
     Ok(collections)
-}
-
-/// How to get from one live record to the next.
-#[derive(Clone, Copy)]
-enum Walk {
-    Scan,
-    Search,
 }
 
 /// Reads the names, with the newest revision of each key that exists.
@@ -152,75 +130,20 @@ fn drop_if(is_deletion: &mut bool, collections: &mut [LoadedCollection]) {
 fn load_values(
     log: &Log,
     collection: &mut LoadedCollection,
-    how: Walk,
-    from: (&Path, &Sealer),
-) -> Result<(), OpenError> {
-    let name = collection.name.clone();
-    let mut order: Vec<&mut (Arc<str>, Version)> = collection.keys.iter_mut().collect();
-    order.sort_unstable_by_key(|(_, version)| version.revision);
-    load_part(log, &name, &mut order, how, from)
-}
-
-fn load_part(
-    log: &Log,
-    collection: &str,
-    keys: &mut [&mut (Arc<str>, Version)],
-    how: Walk,
     (path, sealer): (&Path, &Sealer),
 ) -> Result<(), OpenError> {
-    let fail = |error: redb::StorageError| failure(path, error.into());
-    let missing = |revision| damaged(path, collection, revision, "it is missing");
-    let from = keys.first().map_or(0, |key| key.1.revision.0);
-    let mut entries = match how {
-        Walk::Scan => Some(
-            log.range((collection, from)..=(collection, u64::MAX))
-                .map_err(fail)?,
-        ),
-        Walk::Search => None,
-    };
-    for (name, version) in keys.iter_mut().map(|key| &mut **key) {
-        let revision = version.revision;
-        let wrong = |detail: String| damaged(path, collection, revision, &detail);
-        let Some(entries) = &mut entries else {
-            let bytes = log.get((collection, revision.0)).map_err(fail)?;
-            let bytes = bytes.ok_or_else(|| missing(revision))?;
-            let written = fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
-            version.value = sealer.open(collection, name, written)?;
-            continue;
-        };
-        loop {
-            let entry = entries.next().ok_or_else(|| missing(revision))?;
-            let (key, bytes) = entry.map_err(fail)?;
-            if key.value().1 == revision.0 {
-                let written =
-                    fill_version(version, bytes.value(), collection, name).map_err(wrong)?;
-                version.value = sealer.open(collection, name, written)?;
-                break;
-            }
+    let mut order: Vec<&mut (Arc<str>, Version)> = collection.keys.iter_mut().collect();
+    order.sort_unstable_by_key(|(_, version)| version.revision);
+    let mut finder = Finder::new(log, path, &collection.name);
+    for (name, version) in order {
+        let stored = finder.find(version.revision, name)?;
+        if stored.deleted || stored.created == Revision(0) {
+            let detail = "another record is in its place";
+            return Err(damaged(path, &collection.name, version.revision, detail));
         }
+        version.created = stored.created;
+        version.expires_millis = stored.expires_millis;
+        version.value = sealer.open(&collection.name, name, stored.value)?;
     }
     Ok(())
-}
-
-/// Completes a version from its record, which has to be the one that belongs there, and gives back
-/// what was written for its value.
-fn fill_version<'b>(
-    version: &mut Version,
-    bytes: &'b [u8],
-    collection: &str,
-    name: &str,
-) -> Result<&'b [u8], String> {
-    let (stored, _) = codec::decode(bytes)?;
-    let place = (
-        stored.collection,
-        stored.name,
-        stored.revision,
-        stored.deleted,
-    );
-    if place != (collection, name, version.revision, false) || stored.created == Revision(0) {
-        return Err("another record is in its place".into());
-    }
-    version.created = stored.created;
-    version.expires_millis = stored.expires_millis;
-    Ok(stored.value)
 }

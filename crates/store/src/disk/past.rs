@@ -8,9 +8,10 @@ use std::sync::{Arc, OnceLock};
 use redb::ReadOnlyTable;
 
 use super::checkpoint::Checkpoint;
-use super::codec::{self, Stored};
+use super::codec::Stored;
 use super::database::{KEYS, LOG, failure, parse_key_value};
 use super::failure::OpenError;
+use super::packs::{self, Finder, damaged};
 use super::sealer::Sealer;
 use crate::record::{Error, Event, Page, Record, Revision};
 
@@ -55,8 +56,9 @@ pub(crate) fn get(
             return Ok(Ok(None));
         };
         let log = open_log(transaction, path)?;
-        let from = (path, checkpoint.sealer());
-        version(&log, from, collection, name, Revision(revision)).map(|record| Ok(Some(record)))
+        let mut finder = Finder::new(&log, path, collection);
+        let record = version(&mut finder, checkpoint.sealer(), name, Revision(revision))?;
+        Ok(Ok(Some(record)))
     });
     answer(found, at)
 }
@@ -75,11 +77,16 @@ pub(crate) fn range(
         let (visible, remaining) =
             visible_keys(transaction, collection, range).map_err(|error| failure(path, error))?;
         let log = open_log(transaction, path)?;
-        let from = (path, checkpoint.sealer());
-        let records = visible
-            .iter()
-            .map(|(name, revision)| version(&log, from, collection, name, *revision))
-            .collect::<Result<Vec<Record>, OpenError>>()?;
+        let mut finder = Finder::new(&log, path, collection);
+        let mut by_revision: Vec<_> = visible.iter().enumerate().collect();
+        by_revision.sort_unstable_by_key(|(_, (_, revision))| *revision);
+        let mut records = Vec::with_capacity(visible.len());
+        for (place, (name, revision)) in by_revision {
+            let record = version(&mut finder, checkpoint.sealer(), name, *revision)?;
+            records.push((place, record));
+        }
+        records.sort_unstable_by_key(|(place, _)| *place);
+        let records = records.into_iter().map(|(_, record)| record).collect();
         Ok(Ok(Page {
             records,
             revision: range.at,
@@ -143,38 +150,36 @@ pub(crate) fn events(
     let found = checkpoint.read(|transaction, state| {
         let log = open_log(transaction, path)?;
         let from = after.max(state.compacted).0 + 1;
-        let entries = log.range((collection, from)..=(collection, u64::MAX));
+        let fail = |error: redb::StorageError| failure(path, error.into());
+        let mut finder = Finder::new(&log, path, collection);
         let mut events: Vec<Arc<Event>> = Vec::new();
         let (mut last, mut bytes) = (after, 0);
-        for entry in entries
-            .map_err(|error| failure(path, error.into()))?
-            .take(limit)
-        {
-            let (_, value) = entry.map_err(|error| failure(path, error.into()))?;
-            let (stored, _) = codec::decode(value.value())
-                .map_err(|detail| damaged(path, collection, last, &detail))?;
-            if events.is_empty() && stored.prior > after {
-                // Something between was compacted.
-                return Ok(Err(state.compacted));
-            }
-            if !events.is_empty() && stored.prior != last {
-                return Err(damaged(
-                    path,
-                    collection,
-                    last,
-                    "the commit after it is missing",
-                ));
-            }
-            let event = event(&log, (path, checkpoint.sealer()), collection, &stored)?;
-            last = stored.revision;
-            bytes += event.record.value.len();
-            bytes += event
-                .previous
-                .as_ref()
-                .map_or(0, |previous| previous.value.len());
-            events.push(Arc::new(event));
-            if bytes > BATCH_BYTES_MAX {
-                break;
+        for entry in packs::covering(&log, collection, from..=u64::MAX).map_err(fail)? {
+            let (_, pack) = entry.map_err(fail)?;
+            for stored in packs::records(pack.value()) {
+                let stored = stored.map_err(|detail| damaged(path, collection, last, &detail))?;
+                if stored.revision.0 < from {
+                    continue;
+                }
+                if events.is_empty() && stored.prior > after {
+                    // Something between was compacted.
+                    return Ok(Err(state.compacted));
+                }
+                if !events.is_empty() && stored.prior != last {
+                    let detail = "the commit after it is missing";
+                    return Err(damaged(path, collection, last, detail));
+                }
+                let event = event(&mut finder, checkpoint.sealer(), &stored)?;
+                last = stored.revision;
+                bytes += event.record.value.len();
+                bytes += event
+                    .previous
+                    .as_ref()
+                    .map_or(0, |previous| previous.value.len());
+                events.push(Arc::new(event));
+                if events.len() == limit || bytes > BATCH_BYTES_MAX {
+                    return Ok(Ok(events));
+                }
             }
         }
         Ok(if events.is_empty() {
@@ -187,14 +192,13 @@ pub(crate) fn events(
 }
 
 fn event(
-    log: &Log,
-    from: (&Path, &Sealer),
-    collection: &str,
+    finder: &mut Finder<'_, Log>,
+    sealer: &Sealer,
     stored: &Stored<'_>,
 ) -> Result<Event, OpenError> {
     let name: Arc<str> = stored.name.into();
     let previous = if stored.replaces > Revision(0) {
-        let mut previous = version(log, from, collection, &name, stored.replaces)?;
+        let mut previous = version(finder, sealer, &name, stored.replaces)?;
         previous.name = name.clone();
         Some(previous)
     } else {
@@ -203,7 +207,7 @@ fn event(
     let last = previous.as_ref().filter(|_| stored.deleted);
     let value = match last {
         Some(last) => last.value.clone(),
-        None => from.1.open_past(collection, &name, stored.value)?.0,
+        None => sealer.open_past(stored.collection, &name, stored.value)?.0,
     };
     let record = Record {
         name,
@@ -221,29 +225,15 @@ fn event(
 
 /// One version, which has to be there and has to be the right one.
 fn version(
-    log: &Log,
-    (path, sealer): (&Path, &Sealer),
-    collection: &str,
+    finder: &mut Finder<'_, Log>,
+    sealer: &Sealer,
     name: &str,
     revision: Revision,
 ) -> Result<Record, OpenError> {
-    let bytes = log
-        .get((collection, revision.0))
-        .map_err(|error| failure(path, error.into()))?
-        .ok_or_else(|| damaged(path, collection, revision, "it is missing"))?;
-    let (stored, _) = codec::decode(bytes.value())
-        .map_err(|detail| damaged(path, collection, revision, &detail))?;
-    if (stored.collection, stored.name, stored.revision) != (collection, name, revision) {
-        return Err(damaged(
-            path,
-            collection,
-            revision,
-            "another record is in its place",
-        ));
-    }
+    let stored = finder.find(revision, name)?;
     Ok(Record {
         name: name.into(),
-        value: sealer.open_past(collection, name, stored.value)?.0,
+        value: sealer.open_past(stored.collection, name, stored.value)?.0,
         created: stored.created,
         revision,
     })
@@ -253,18 +243,6 @@ fn open_log(transaction: &redb::ReadTransaction, path: &Path) -> Result<Log, Ope
     transaction
         .open_table(LOG)
         .map_err(|error| failure(path, error.into()))
-}
-
-pub(crate) fn damaged(
-    path: &Path,
-    collection: &str,
-    revision: Revision,
-    detail: &str,
-) -> OpenError {
-    OpenError::corrupt(
-        path,
-        format!("revision {revision} of {collection}: {detail}"),
-    )
 }
 
 fn answer<T>(found: Result<Found<T>, OpenError>, asked: Revision) -> Result<T, Error> {
