@@ -91,10 +91,11 @@ impl Resources {
                 Some(object) => merged_draft(request, &name, object, owners)?,
                 None => Draft::by_server(live.map().clone(), owners),
             };
-            match self.replace_applied(request, &live, draft).await? {
+            let revision = live.record.revision;
+            match self.replace_applied(request, live, draft).await? {
                 Attempt::Done(written) => {
                     if let Some(apply) = &repeatable {
-                        self.note_unchanged(apply, live.record.revision, &written);
+                        self.note_unchanged(apply, revision, &written);
                     }
                     return Ok(written);
                 }
@@ -158,12 +159,12 @@ impl Resources {
     async fn replace_applied(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         mut draft: Draft,
     ) -> Result<Attempt, Error> {
         check_place(request, &mut draft.object)?;
         // Somebody else may have been faster; a version that the configuration names then differs.
-        check_version(request.kind, &draft.object, live)?;
+        check_version(request.kind, &draft.object, &live)?;
         self.finish_update(request, live, draft).await
     }
 

@@ -292,7 +292,7 @@ impl Definitions {
             return Ok(());
         }
         self.resources
-            .replace(&request, &live, Wanted::by_server(object))
+            .replace(&request, live, Wanted::by_server(object))
             .await?;
         let record = self.resources.get(&self.kind, "", name, None).await?;
         self.learn(&record);
@@ -361,7 +361,7 @@ impl Definitions {
         let owners = live.owners.clone();
         let finished =
             self.resources
-                .finish_update(&request, &live, Draft::by_server(object, owners));
+                .finish_update(&request, live, Draft::by_server(object, owners));
         finished.await?;
         Ok(true)
     }

@@ -68,7 +68,7 @@ impl Resources {
             let live = self.scaled(request).await?;
             check_preconditions(request, &wanted, &live)?;
             let given = !matches!(meta_text(&wanted, "resourceVersion"), "" | "0");
-            match self.scale_to(request, &live, wanted.clone()).await? {
+            match self.scale_to(request, live, wanted.clone()).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale if given => {
                     return Err(Error::modified(subject(request.kind, request.name)));
@@ -107,7 +107,7 @@ impl Resources {
             let mut wanted = patch.apply(&self.catalogue(), &seen, &scale)?.wanted.object;
             check_place(request, &mut wanted)?;
             check_preconditions(request, &wanted, &live)?;
-            match self.scale_to(request, &live, wanted).await? {
+            match self.scale_to(request, live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -151,7 +151,7 @@ impl Resources {
             let owners = &applied.managers;
             let wanted = self.admit_scale(request, &live, wanted, owners).await?;
             let draft = self.draft(request, &live, &wanted, applied.managers)?;
-            match self.finish_scale(request, &live, draft).await? {
+            match self.finish_scale(request, live, draft).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -167,11 +167,11 @@ impl Resources {
     async fn scale_to(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         wanted: Map,
     ) -> Result<Attempt, Error> {
         let versions = OneVersion::new(SCALE_API_VERSION, self.scale_typing());
-        let before = self.scale_owners(request, live);
+        let before = self.scale_owners(request, &live);
         let old = Value::Object(scale_of(request.kind, live.map()));
         let typing = self.scale_typing();
         // Zero replicas are printed as none at all, so nobody owns them afterwards.
@@ -194,8 +194,8 @@ impl Resources {
         let Value::Object(wanted) = new else {
             unreachable!("a Scale is a map")
         };
-        let wanted = self.admit_scale(request, live, wanted, &after).await?;
-        let draft = self.draft(request, live, &wanted, after)?;
+        let wanted = self.admit_scale(request, &live, wanted, &after).await?;
+        let draft = self.draft(request, &live, &wanted, after)?;
         self.finish_scale(request, live, draft).await
     }
 
@@ -258,7 +258,7 @@ impl Resources {
     async fn finish_scale(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         mut draft: Draft,
     ) -> Result<Attempt, Error> {
         // The parent is written as a whole, by the rules of the parent.

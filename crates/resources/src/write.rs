@@ -300,30 +300,27 @@ impl Resources {
     /// `PUT`: replaces an object.
     pub async fn update(&self, request: &Request<'_>, body: &Body) -> Result<Written, Error> {
         let kind = request.kind;
-        let Parsed {
-            mut wanted,
-            mut wrong_type,
-        } = body::read(&self.catalogue(), request, body)?;
-        check_place(request, &mut wanted.object)?;
+        // Read anew if somebody else was faster: that is rarer than a copy would have to be made.
         loop {
+            let Parsed {
+                mut wanted,
+                wrong_type,
+            } = body::read(&self.catalogue(), request, body)?;
+            check_place(request, &mut wanted.object)?;
             let Some(live) = self.live(request).await? else {
                 return self.create_by_update(request, wanted).await;
             };
             check_uid(request, &wanted.object, &live)?;
             let given = check_version(kind, &wanted.object, &live)?;
-            if let Some(error) = wrong_type.take() {
+            if let Some(error) = wrong_type {
                 return Err(error);
             }
-            if given == Given::Version {
-                let attempt = self.replace(request, &live, wanted).await?;
-                return match attempt {
-                    Attempt::Done(written) => Ok(written),
-                    Attempt::Stale => Err(Error::modified(subject(kind, request.name))),
-                };
-            }
-            let new = wanted.clone();
-            if let Attempt::Done(written) = self.replace(request, &live, new).await? {
-                return Ok(written);
+            match self.replace(request, live, wanted).await? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Stale if given == Given::Version => {
+                    return Err(Error::modified(subject(kind, request.name)));
+                }
+                Attempt::Stale => {}
             }
         }
     }
@@ -372,7 +369,7 @@ impl Resources {
             if let Some(error) = wrong_type {
                 return Err(error);
             }
-            match self.replace(request, &live, wanted).await? {
+            match self.replace(request, live, wanted).await? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Stale => {}
             }
@@ -406,13 +403,13 @@ impl Resources {
     pub(crate) async fn replace(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         mut wanted: Wanted,
     ) -> Result<Attempt, Error> {
         request
             .warnings
             .add(meta::dedup_owner_references(&mut wanted.object));
-        let owners = Owners::after_update(self, request, live, &mut wanted);
+        let owners = Owners::after_update(self, request, &live, &mut wanted);
         self.finish_update(request, live, Draft::new(wanted, owners))
             .await
     }
@@ -429,10 +426,10 @@ impl Resources {
     pub(crate) async fn finish_update(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         mut draft: Draft,
     ) -> Result<Attempt, Error> {
-        self.admit(request, &mut draft, Some(live)).await?;
+        self.admit(request, &mut draft, Some(&live)).await?;
         self.finish_admitted(request, live, draft, Seen::Itself)
             .await
     }
@@ -441,7 +438,7 @@ impl Resources {
     pub(crate) fn finish_admitted<'a>(
         &'a self,
         request: &'a Request<'a>,
-        live: &'a Live,
+        live: Live,
         draft: Draft,
         seen: Seen<'a>,
     ) -> Work<'a, Attempt> {
@@ -451,7 +448,7 @@ impl Resources {
     async fn make_change(
         &self,
         request: &Request<'_>,
-        live: &Live,
+        live: Live,
         mut draft: Draft,
         seen: Seen<'_>,
     ) -> Result<Attempt, Error> {
@@ -467,13 +464,13 @@ impl Resources {
             draft.owners.keep_times(&live.owners);
         }
         let errors = self.admin_access(request, &draft.object, Some(old)).await?;
-        let forgiven = self.shape_changed(request, live, &mut draft, errors)?;
+        let forgiven = self.shape_changed(request, &live, &mut draft, errors)?;
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));
             request.warnings.add(advice);
         }
         request.warnings.add(forgiven);
-        self.check_change(request, live, &mut draft, seen).await?;
+        self.check_change(request, &live, &mut draft, seen).await?;
         let charge = self
             .admission
             .charge(self, request, &draft.object, Some(old))
@@ -485,10 +482,18 @@ impl Resources {
         }
         let value = self.encode(kind, draft).await?;
         let revision = live.record.revision;
-        if request.options.dry_run || (!finished && self.is_as_stored(kind, live, &value)) {
+        if request.options.dry_run || (!finished && self.is_as_stored(kind, &live, &value)) {
             charge.keep();
             return self.answer_change(kind, value, revision).await;
         }
+        // What is not needed any more goes before the wait for the disk, while it is at hand.
+        let Live {
+            object,
+            owners,
+            record,
+        } = live;
+        drop(owners);
+        let gone = finished.then_some(object);
         let change = if finished {
             Change::Delete
         } else {
@@ -499,24 +504,22 @@ impl Resources {
         };
         let committed = self
             .store
-            .commit(
-                &kind.collection,
-                &live.record.name,
-                Expect::At(revision),
-                change,
-            )
+            .commit(&kind.collection, &record.name, Expect::At(revision), change)
             .await;
         match committed {
             Ok(committed) => {
                 self.settle(kind, committed.revision).await;
                 charge.keep();
-                let revision = if finished {
-                    drop(lease);
-                    self.release_allocated(request, old);
-                    revision
-                } else {
-                    lease.keep();
-                    committed.revision
+                let revision = match gone.as_ref().and_then(Value::as_object) {
+                    Some(old) => {
+                        drop(lease);
+                        self.release_allocated(request, old);
+                        revision
+                    }
+                    None => {
+                        lease.keep();
+                        committed.revision
+                    }
                 };
                 self.answer_change(kind, value, revision).await
             }
@@ -610,7 +613,7 @@ impl Resources {
                 return Ok(());
             }
             let wanted = Wanted::by_server(object);
-            if let Attempt::Done(_) = self.replace(request, &live, wanted).await? {
+            if let Attempt::Done(_) = self.replace(request, live, wanted).await? {
                 return Ok(());
             }
         }

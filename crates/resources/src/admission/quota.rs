@@ -251,7 +251,7 @@ impl Resources {
                 }
             }
             let mut stale = false;
-            for (live, quota) in lives.iter().zip(&quotas) {
+            for (live, quota) in lives.into_iter().zip(&quotas) {
                 if quota.changed {
                     if !self.write_used(namespace, live, quota).await? {
                         stale = true;
@@ -279,7 +279,7 @@ impl Resources {
     }
 
     /// Writes what is used; `false` if somebody else was faster.
-    async fn write_used(&self, namespace: &str, live: &Live, quota: &Quota) -> Result<bool, Error> {
+    async fn write_used(&self, namespace: &str, live: Live, quota: &Quota) -> Result<bool, Error> {
         let mut object = live.map().clone();
         let used = super::amounts::write(&quota.used);
         object.object_at("status").insert("used", used);
@@ -291,7 +291,7 @@ impl Resources {
     pub(crate) async fn write_quota_status(
         &self,
         namespace: &str,
-        live: &Live,
+        live: Live,
         object: Map,
         manager: &str,
     ) -> Result<bool, Error> {
@@ -300,10 +300,11 @@ impl Resources {
             manager: manager.into(),
             ..WriteOptions::default()
         };
+        let name = live_name(&live).to_owned();
         let request = Request {
             kind,
             namespace,
-            name: live_name(live),
+            name: &name,
             subresource: "status",
             user: &User::server(),
             options: &options,

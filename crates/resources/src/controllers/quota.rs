@@ -180,24 +180,25 @@ impl Controller {
         let quotas = resources.quotas_of(namespace).await?;
         let complete = |live: &Live| is_complete(&resources, live.map());
         let is_new = !quotas.iter().all(complete);
-        if is_new || !only_looks {
-            for live in &quotas {
-                self.count_quota(namespace, live).await?;
-            }
-        }
         let is_partly = |live: &Live| {
             let hard = part(live.map(), "spec", "hard");
             hard.keys().any(|name| !is_measured(&resources, name))
         };
-        Ok(match quotas.as_slice() {
+        let counted = match quotas.as_slice() {
             [] => Counted::Nothing,
             _ if is_new => Counted::New,
             quotas if quotas.iter().any(is_partly) => Counted::Partly,
             _ => Counted::Again,
-        })
+        };
+        if is_new || !only_looks {
+            for live in quotas {
+                self.count_quota(namespace, live).await?;
+            }
+        }
+        Ok(counted)
     }
 
-    async fn count_quota(&mut self, namespace: &Text, live: &Live) -> Result<(), Error> {
+    async fn count_quota(&mut self, namespace: &Text, live: Live) -> Result<(), Error> {
         let quota = live.map();
         let hard = part(quota, "spec", "hard");
         let selectors = Selector::of_quota(quota);
