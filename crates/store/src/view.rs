@@ -158,7 +158,8 @@ impl Inner {
         Lookup::Known(self.first + index as u64)
     }
 
-    fn push(&mut self, commit: &Commit) {
+    /// Adds a commit and returns the version it replaces.
+    fn push(&mut self, commit: &Commit) -> Option<Version> {
         let created = if commit.deleted {
             Revision(0)
         } else {
@@ -181,10 +182,11 @@ impl Inner {
         };
         self.events.push_back(Arc::new(Event {
             record,
-            previous: previous.map(|previous| previous.record(&name)),
+            previous: previous.as_ref().map(|previous| previous.record(&name)),
             deleted: commit.deleted,
             frames: OnceLock::new(),
         }));
+        previous
     }
 }
 
@@ -266,16 +268,18 @@ impl View {
         all
     }
 
-    /// Puts one commit in place. It stays invisible until `publish`.
-    pub(crate) fn apply(&self, commit: &Commit) {
+    /// Puts one commit in place and returns the version it replaces. It stays invisible until
+    /// `publish`.
+    pub(crate) fn apply(&self, commit: &Commit) -> Option<Version> {
         assert!(
             commit.revision > self.visible(),
             "{} was given out before",
             commit.revision
         );
-        commit.collection.write().push(commit);
+        let replaced = commit.collection.write().push(commit);
         let last = &commit.collection.last;
         last.store(commit.revision.0, Ordering::Release);
+        replaced
     }
 
     /// Makes everything up to a revision visible. Who waits for it is still to be woken.

@@ -222,12 +222,7 @@ impl Writer {
     }
 
     fn apply_one(&mut self, view: &View, commit: &Commit) {
-        let replaced = {
-            let inner = commit.collection.read();
-            inner.index.get(&commit.name).map(|key| key.newest.clone())
-        };
-        let replaced = replaced.filter(|version| !version.is_deletion());
-        view.apply(commit);
+        let replaced = view.apply(commit);
         let mut bytes = COMMIT_BYTES_OVERHEAD;
         if let Some(replaced) = &replaced {
             let size = record_bytes(&commit.name, &replaced.value);

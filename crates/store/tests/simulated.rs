@@ -283,8 +283,8 @@ impl State {
     }
 }
 
-impl Files for Disk {
-    fn open(&self, path: &Path, presence: Presence) -> io::Result<Arc<dyn DataFile>> {
+impl Disk {
+    fn open_file(&self, path: &Path, presence: Presence, is_direct: bool) -> io::Result<OpenFile> {
         let mut state = self.state();
         state.check_power()?;
         let inode = match (state.names.get(path), presence) {
@@ -302,10 +302,21 @@ impl Files for Disk {
                 inode
             }
         };
-        Ok(Arc::new(OpenFile {
+        Ok(OpenFile {
             disk: self.clone(),
             inode,
-        }))
+            is_direct,
+        })
+    }
+}
+
+impl Files for Disk {
+    fn open(&self, path: &Path, presence: Presence) -> io::Result<Arc<dyn DataFile>> {
+        Ok(Arc::new(self.open_file(path, presence, false)?))
+    }
+
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DataFile>> {
+        Ok(Arc::new(self.open_file(path, Presence::New, true)?))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
@@ -385,6 +396,8 @@ impl Drop for HeldLock {
 struct OpenFile {
     disk: Disk,
     inode: usize,
+    /// It is written as a disk reads memory.
+    is_direct: bool,
 }
 
 impl DataFile for OpenFile {
@@ -409,6 +422,13 @@ impl DataFile for OpenFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
         let offset = offset as usize;
+        if self.is_direct {
+            let (address, length) = (bytes.as_ptr().addr(), bytes.len());
+            assert_eq!(
+                (offset % SECTOR, length % SECTOR, address % 4096),
+                (0, 0, 0)
+            );
+        }
         let result = state
             .call(false)
             .and_then(|()| state.check_room(self.inode, offset + bytes.len()));

@@ -14,12 +14,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::codec;
 use super::failure::write_error;
-use super::files::{DataFile, Files, Presence};
+use super::files::{DataFile, Files, SECTOR, aligned};
 use crate::record::{Error, Revision};
 use crate::view::Commit;
 
-/// A disk writes this much in full or not at all.
-pub(crate) const SECTOR: usize = 512;
 pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const SEGMENT_MAGIC: [u8; 8] = *b"WLSTWAL\0";
 pub(crate) const GROUP_MAGIC: [u8; 4] = *b"WGRP";
@@ -30,6 +28,8 @@ pub(crate) const FORMAT: u32 = 1;
 /// The segment of a store that just opened: small, because opening has to be quick.
 const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
 const SEGMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Zeros that are written at once.
+const ZEROS_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The first sector of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,14 +206,16 @@ impl Segments {
 
     /// Makes a segment full of zeros whose name is durable.
     fn create(&self, bytes: u64) -> Result<Segment, Error> {
+        let bytes = bytes.next_multiple_of(SECTOR as u64);
         let sequence = {
             let mut state = self.state();
             state.next_sequence += 1;
             state.next_sequence - 1
         };
         let path = segment_path(&self.directory, sequence);
-        let made = self.files.open(&path, Presence::New).and_then(|file| {
-            let zeros = vec![0; 64 * 1024];
+        let made = self.files.create_direct(&path).and_then(|file| {
+            let mut buffer = vec![0; bytes.min(ZEROS_BYTES_MAX) as usize];
+            let zeros = aligned(&mut buffer, 0);
             let mut offset = 0;
             while offset < bytes {
                 let step = (bytes - offset).min(zeros.len() as u64);
@@ -373,7 +375,7 @@ impl Log {
             first,
             commits.len(),
         );
-        let (offset, bytes) = if active.offset == 0 {
+        let (offset, from) = if active.offset == 0 {
             let header = SegmentHeader {
                 store: self.store,
                 sequence: active.segment.sequence,
@@ -382,15 +384,16 @@ impl Log {
                 previous_end: self.good.offset,
             };
             header.encode(&mut buffer[..SECTOR]);
-            (0, &buffer[..])
+            (0, 0)
         } else {
-            (active.offset, &buffer[SECTOR..])
+            (active.offset, SECTOR)
         };
+        let bytes = aligned(buffer, from);
         let Segment { file, path, .. } = &active.segment;
         file.write_at(offset, bytes)
             .map_err(|error| write_error(path, error))?;
         file.sync().map_err(|error| write_error(path, error))?;
-        active.offset = (offset + bytes.len() as u64).next_multiple_of(SECTOR as u64);
+        active.offset = offset + bytes.len() as u64;
         let mut state = self.segments.state();
         let is_covered = state.prepared.is_some() || state.preparing_bytes.is_some();
         if !is_covered && active.offset * 2 > active.segment.bytes {
