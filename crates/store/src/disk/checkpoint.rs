@@ -19,7 +19,7 @@ use crate::record::Revision;
 use crate::view::Commit;
 
 /// Revisions whose replaced versions are dropped in one transaction.
-const COMPACT_REVISIONS: u64 = 8_192;
+const COMPACT_REVISIONS: u64 = 32_768;
 
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
@@ -168,8 +168,11 @@ impl Checkpoint {
             let mut keys = transaction.open_table(KEYS)?;
             let mut gone = transaction.open_table(GONE)?;
             for collection in collections {
+                let mut replaced = replaced_versions(&log, collection, from, until)?;
+                // In the order of the table, as they were written.
+                replaced.sort_unstable();
                 let mut revisions = Vec::new();
-                for (name, revision) in replaced_versions(&log, collection, from, until)? {
+                for (name, revision) in replaced {
                     let key = keys.remove((&**collection, &*name, revision))?;
                     if let Some(key) = key {
                         let checksum = database::parse_key_value(key.value()).0;

@@ -233,7 +233,9 @@ pub(crate) fn forget(
         }
         packs.remove(place)?;
         gone.remove(place)?;
-        living(&pack.bytes, keys)?.close(packs, collection)?;
+        if bytes < pack.bytes.len() as u64 {
+            living(&pack.bytes, keys)?.close(packs, collection)?;
+        }
     }
     Ok(())
 }
