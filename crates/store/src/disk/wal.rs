@@ -28,8 +28,8 @@ pub(crate) const FORMAT: u32 = 1;
 /// The segment of a store that just opened: small, because opening has to be quick.
 const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
 const SEGMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Zeros that are written at once.
-const ZEROS_BYTES_MAX: u64 = 1024 * 1024;
+/// Zeros that are written at once. The thread that prepares segments keeps as much memory.
+const ZEROS_BYTES_MAX: u64 = 128 * 1024;
 
 /// The first sector of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
