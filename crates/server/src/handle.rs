@@ -17,10 +17,12 @@ use kinds::{Catalogue, Kind};
 use resources::error::Subject;
 use tracing::{debug, error};
 
+use crate::alarm::Alarm;
 use crate::answer::{self, Failure};
 use crate::audit::{self, Trail};
 use crate::body::Body;
 use crate::flow::Asked;
+use crate::lanes::{Errand, Place};
 use crate::metrics::{self, Labels};
 use crate::negotiate::{self, is_pretty};
 use crate::openid::OpenId;
@@ -34,6 +36,8 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Said to whoever sends a token that is not taken for one.
 const SPACED_TOKEN: &str = "299 - \"the provided Authorization header contains extra space before \
                             the bearer token, and is ignored\"";
+/// A body up to this size is worked through in well under a millisecond.
+const SMALL_BYTES_MAX: u64 = 64 * 1024;
 /// A request that is not a watch is given up after this long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -53,6 +57,8 @@ pub(crate) struct Call {
     pub upgrade: Option<OnUpgrade>,
     /// Follows the request, if it is recorded.
     pub trail: Option<Arc<Trail>>,
+    /// Tells when the request has taken too long.
+    alarm: Alarm,
 }
 
 impl Call {
@@ -84,11 +90,22 @@ impl Call {
     }
 }
 
+/// What the connection tells of a request.
+pub(crate) struct Arrival {
+    /// Who proved by a certificate who they are.
+    pub peer: Option<Arc<Peer>>,
+    /// Where it comes from.
+    pub from: IpAddr,
+    /// Where the connection is, if it can be elsewhere.
+    pub place: Option<Arc<Place>>,
+    /// What wakes the task that answers.
+    pub alarm: Alarm,
+}
+
 /// Answers a request.
 pub(crate) async fn handle(
     state: Arc<State>,
-    peer: Option<Arc<Peer>>,
-    from: IpAddr,
+    arrival: Arrival,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let began = Instant::now();
@@ -103,14 +120,16 @@ pub(crate) async fn handle(
     let head = request.method() == Method::HEAD;
     let mut labels = Labels::default();
     let mut trail = None;
-    let arrival = Arrival {
-        peer,
-        from,
-        id: &audit_id,
-    };
     // A panic costs this request, never the process.
     let answered = {
-        let answering = pin!(answer_to(&state, arrival, request, &mut labels, &mut trail));
+        let answering = pin!(answer_to(
+            &state,
+            arrival,
+            &audit_id,
+            request,
+            &mut labels,
+            &mut trail
+        ));
         AssertUnwindSafe(answering).catch_unwind().await
     };
     if let Some(trail) = trail.filter(|_| answered.is_err()) {
@@ -134,16 +153,10 @@ pub(crate) async fn handle(
     answer
 }
 
-/// What the connection tells of a request.
-struct Arrival<'a> {
-    peer: Option<Arc<Peer>>,
-    from: IpAddr,
-    id: &'a HeaderValue,
-}
-
 async fn answer_to(
     state: &Arc<State>,
-    arrival: Arrival<'_>,
+    arrival: Arrival,
+    audit_id: &HeaderValue,
     request: Request<Incoming>,
     labels: &mut Labels,
     trail: &mut Option<Arc<Trail>>,
@@ -161,12 +174,16 @@ async fn answer_to(
         incoming: Some(incoming),
         upgrade: parts.extensions.remove(),
         trail: None,
+        alarm: arrival.alarm,
     };
     let Ok(info) = info else {
         let text = "the path of the request is not valid percent-encoded UTF-8";
         return call.fail(Failure::new(400, "BadRequest", text));
     };
     labels.verb = info.verb;
+    if let Some(place) = &arrival.place {
+        place.suit(errand(&call, &info)).await;
+    }
     if let Err(failure) = websocket::take_token(&mut call.headers) {
         return call.fail(failure);
     }
@@ -180,7 +197,7 @@ async fn answer_to(
         let begun = audit::Arrival {
             info: &info,
             user,
-            id: arrival.id,
+            id: audit_id,
             uri: call.uri.path_and_query().map_or("", |uri| uri.as_str()),
             peer: arrival.from,
             headers: &call.headers,
@@ -213,6 +230,26 @@ async fn answer_to(
         mark_stranger(answer)
     } else {
         answer
+    }
+}
+
+/// What serving a request will be like, as far as its head tells.
+fn errand(call: &Call, info: &RequestInfo) -> Errand {
+    let is_small = match call.headers.get(header::CONTENT_LENGTH) {
+        Some(length) => length.to_str().is_ok_and(|length| {
+            length
+                .parse()
+                .is_ok_and(|length: u64| length <= SMALL_BYTES_MAX)
+        }),
+        None => !call.headers.contains_key(header::TRANSFER_ENCODING),
+    };
+    if info.resource.is_none() || info.is_long_running() || !is_small {
+        return Errand::Long;
+    }
+    match info.verb {
+        "create" | "update" | "patch" | "delete" => Errand::Write,
+        "get" => Errand::Read,
+        _ => Errand::Long,
     }
 }
 
@@ -307,14 +344,13 @@ async fn permitted(
         Ok(None) => route(call, info, labels).await,
         Ok(Some(limit)) => {
             let accept = call.header(header::ACCEPT).map(str::to_owned);
+            let alarm = call.alarm.clone();
             let routed = pin!(route(call, info, labels));
-            tokio::time::timeout(limit, routed)
-                .await
-                .unwrap_or_else(|_| {
-                    let text = "Timeout: request did not complete within the allotted timeout";
-                    let failure = Failure::new(504, "Timeout", text).about(Subject::default());
-                    failure.answer(accept.as_deref(), false)
-                })
+            alarm.within(limit, routed).await.unwrap_or_else(|| {
+                let text = "Timeout: request did not complete within the allotted timeout";
+                let failure = Failure::new(504, "Timeout", text).about(Subject::default());
+                failure.answer(accept.as_deref(), false)
+            })
         }
         Err(failure) => call.fail(failure),
     }

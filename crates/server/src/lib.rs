@@ -4,6 +4,7 @@
 //! this crate chooses HTTP status codes, and only `answer.rs` in it does.
 
 mod aggregate;
+mod alarm;
 mod answer;
 pub mod audit;
 mod body;
@@ -14,6 +15,7 @@ mod flow;
 mod handle;
 mod health;
 mod impersonation;
+mod lanes;
 mod messages;
 mod metrics;
 mod negotiate;

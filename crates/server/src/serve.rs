@@ -4,19 +4,24 @@
 //! boundary, requests under way finish, and whoever is still there after the grace is cut off.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Authenticator, Peer};
 use futures_util::FutureExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use resources::Resources;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -25,9 +30,12 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use crate::aggregate::ProxyIdentity;
+use crate::alarm::Alarm;
 use crate::audit::Audit;
+use crate::body::Body;
 use crate::flow::Limits;
-use crate::handle::handle;
+use crate::handle::{Arrival, handle};
+use crate::lanes::{Lanes, Place, Socket};
 use crate::peer::ClientCertificates;
 use crate::resets::{Resets, UnderWay};
 use crate::stall::{Streams, Unstalled};
@@ -64,6 +72,8 @@ pub struct Options {
     pub audit: Option<Audit>,
     /// How the server was started, for `/flagz`: flags by name.
     pub flags: BTreeMap<String, String>,
+    /// Runtimes of one worker each, for connections that write; none if they are to stay.
+    pub lanes: Vec<Handle>,
 }
 
 /// A server that listens.
@@ -71,6 +81,7 @@ pub struct Server {
     listener: TcpListener,
     tls: TlsAcceptor,
     state: Arc<State>,
+    lanes: Arc<Lanes>,
     address: SocketAddr,
 }
 
@@ -108,6 +119,7 @@ impl Server {
             listener,
             tls,
             state: Arc::new(state),
+            lanes: Arc::new(Lanes::new(options.lanes)),
             address,
         })
     }
@@ -143,14 +155,15 @@ impl Server {
         let state = Arc::clone(&self.state);
         let remotes = tokio::spawn(async move { state.remotes.follow(&state.resources).await });
         let mut connections = JoinSet::new();
-        let mut stop = std::pin::pin!(stop);
+        let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
                     Ok((socket, from)) => {
                         let (tls, state) = (self.tls.clone(), Arc::clone(&self.state));
-                        connections.spawn(serve_connection(socket, from.ip(), tls, state));
+                        let lanes = Arc::clone(&self.lanes);
+                        connections.spawn(serve_connection(socket, from.ip(), tls, state, lanes));
                     }
                     Err(error) => {
                         warn!(%error, "cannot accept a connection");
@@ -175,14 +188,24 @@ impl Server {
     }
 }
 
-async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, state: Arc<State>) {
+async fn serve_connection(
+    socket: TcpStream,
+    from: IpAddr,
+    tls: TlsAcceptor,
+    state: Arc<State>,
+    lanes: Arc<Lanes>,
+) {
+    let place = lanes.place();
     // Each part of a connection's life has memory of its own, which is given back at its end: most
     // connections are watches, which wait for most of theirs.
-    let Some(stream) = Box::pin(accept(socket, tls)).await else {
+    let Some(stream) = Box::pin(accept(socket, tls, place.clone())).await else {
         return;
     };
     let peer = peer(&stream, &state.certificates);
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let place = place.filter(|_| !http2);
+    let alarm = Alarm::default();
+    let own = (place.clone(), alarm.clone());
     // Only who proved who they are may keep an HTTP/2 connection for more than one request: it is
     // cheap to misuse.
     let stranger = Arc::new(Notify::new());
@@ -193,65 +216,119 @@ async fn serve_connection(socket: TcpStream, from: IpAddr, tls: TlsAcceptor, sta
     let service = service_fn(move |request| {
         let unknown = Arc::clone(&unknown);
         let under_way = UnderWay::new(&counted);
+        let (place, alarm) = own.clone();
+        let arrival = Arrival {
+            peer: peer.clone(),
+            from,
+            place,
+            // It wakes one task, and each request of HTTP/2 is one.
+            alarm: if http2 { Alarm::default() } else { alarm },
+        };
         // In a box: it is large, and would be copied from hand to hand.
-        let answering = Box::pin(handle(Arc::clone(&state), peer.clone(), from, request));
+        let answering = Box::pin(handle(Arc::clone(&state), arrival, request));
         answering.map(move |answer| {
             under_way.answered();
             if answer.extensions().get::<Stranger>().is_some() {
                 unknown.notify_one();
             }
-            Ok::<_, std::convert::Infallible>(answer)
+            Ok::<_, Infallible>(answer)
         })
     });
     let io = TokioIo::new(stream);
     let stopping = async move {
         let _ = stopped.wait_for(|stopping| *stopping).await;
     };
-    let result = if http2 {
-        let connection = http2::Builder::new(Streams)
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS_MAX)
-            .max_pending_accept_reset_streams(RESETS_MAX)
-            .max_header_list_size(HEAD_BYTES_MAX as u32)
-            .serve_connection(io, service);
-        let mut connection = Box::pin(connection);
-        tokio::select! {
-            result = connection.as_mut() => result,
-            () = stopping => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            () = stranger.notified() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            () = resets.spent() => return debug!("too many requests were taken back"),
+    if !http2 {
+        let driven = Box::pin(serve_http1(io, service, alarm, stopping));
+        return lanes.drive(driven, place).await;
+    }
+    tokio::select! {
+        () = serve_http2(io, service, stopping, &stranger) => {}
+        () = resets.spent() => debug!("too many requests were taken back"),
+    }
+}
+
+/// Serves a connection whose requests come one after the other.
+async fn serve_http1<S: Answers>(
+    io: TokioIo<Stream>,
+    service: S,
+    alarm: Alarm,
+    stopping: impl Future<Output = ()>,
+) where
+    S::Future: Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(alarm)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(io, service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    told(tokio::select! {
+        result = connection.as_mut() => result,
+        () = stopping => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    } else {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIMEOUT)
-            .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(io, service)
-            .with_upgrades();
-        let mut connection = Box::pin(connection);
-        tokio::select! {
-            result = connection.as_mut() => result,
-            () = stopping => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+    });
+}
+
+/// Serves a connection whose requests come side by side. A stranger's only until one is answered.
+async fn serve_http2<S: Answers>(
+    io: TokioIo<Stream>,
+    service: S,
+    stopping: impl Future<Output = ()>,
+    stranger: &Notify,
+) where
+    S::Future: Send + 'static,
+{
+    let connection = http2::Builder::new(Streams)
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .serve_connection(io, service);
+    // In a box, because it is large.
+    let mut connection = Box::pin(connection);
+    told(tokio::select! {
+        result = connection.as_mut() => result,
+        () = stopping => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    };
+        () = stranger.notified() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    });
+}
+
+/// What answers the requests of a connection.
+trait Answers:
+    Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Send + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Send + 'static
+{
+}
+
+/// How a connection ended, for the log.
+fn told(result: hyper::Result<()>) {
     if let Err(error) = result {
         debug!(%error, "connection ended");
     }
 }
 
-async fn accept(socket: TcpStream, tls: TlsAcceptor) -> Option<TlsStream<Unstalled<TcpStream>>> {
+/// What a connection's bytes pass through.
+type Stream = TlsStream<Unstalled<Socket>>;
+
+async fn accept(socket: TcpStream, tls: TlsAcceptor, place: Option<Arc<Place>>) -> Option<Stream> {
     // Small answers must not wait for more.
     let _ = socket.set_nodelay(true);
-    match timeout(HANDSHAKE_TIMEOUT, tls.accept(Unstalled::new(socket))).await {
+    let socket = Unstalled::new(Socket::new(socket, place));
+    match timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)).await {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => debug!(%error, "handshake failed"),
         Err(_) => debug!("handshake took too long"),
@@ -263,10 +340,7 @@ async fn accept(socket: TcpStream, tls: TlsAcceptor) -> Option<TlsStream<Unstall
 #[derive(Clone, Copy)]
 pub(crate) struct Stranger;
 
-fn peer(
-    stream: &TlsStream<Unstalled<TcpStream>>,
-    certificates: &ClientCertificates,
-) -> Option<Arc<Peer>> {
+fn peer(stream: &Stream, certificates: &ClientCertificates) -> Option<Arc<Peer>> {
     let chain = stream.get_ref().1.peer_certificates()?;
     certificates.peer(chain).map(Arc::new)
 }

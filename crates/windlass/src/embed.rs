@@ -69,7 +69,7 @@ impl Embedded {
                 let _ = stopped.await;
             };
             let outcome = workers::roaming(WORKERS).and_then(|runtime| {
-                let running = serve::run(*options, storage, ready, async { Ok(stop) });
+                let running = serve::run(*options, storage, Vec::new(), ready, async { Ok(stop) });
                 serve::block_on(&runtime, running)
             });
             if let Err(failure) = outcome {

@@ -14,7 +14,7 @@ use server::audit::{Audit, Policy};
 use server::{ProxyIdentity, Server};
 use store::{Store, SystemClock};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
@@ -56,7 +56,8 @@ pub(crate) fn serve(
         .with_writer(std::io::stderr)
         .init();
     prepare(&mut options)?;
-    let (runtime, workers) = workers::one_a_processor()?;
+    let (runtimes, workers) = workers::one_a_processor()?;
+    let lanes = runtimes.lanes.iter().map(|lane| lane.handle().clone());
     let pinned = options.pin_workers;
     let ready = move |ready: Ready<'_>| {
         // Not before: what the start has left behind, such as the threads of the store, may run
@@ -66,8 +67,9 @@ pub(crate) fn serve(
         }
         greet(ready);
     };
-    let running = run(options, Storage::Disk, ready, async { stop_signal() });
-    block_on(&runtime, running)
+    let stop = async { stop_signal() };
+    let running = run(options, Storage::Disk, lanes.collect(), ready, stop);
+    block_on(&runtimes.shared, running)
 }
 
 /// Runs a server to its end.
@@ -81,9 +83,11 @@ pub(crate) fn block_on(
 }
 
 /// Serves until `stop` gives a future that resolves; `ready` is told as soon as it answers.
+/// Connections that write move to a lane, if there are any.
 pub(crate) async fn run<S>(
     options: Serve,
     storage: Storage,
+    lanes: Vec<Handle>,
     ready: impl FnOnce(Ready<'_>),
     stop: impl Future<Output = Result<S, Failure>>,
 ) -> Result<(), Failure>
@@ -122,6 +126,7 @@ where
             limits: options.limits(),
             audit: make_audit(&options)?,
             flags: options.flags.0.clone(),
+            lanes,
         },
     )
     .map_err(Failure::Runtime)?;

@@ -1,9 +1,11 @@
 //! The threads that answer requests, and how each is kept on a processor of its own.
 //!
-//! There are as many workers as processors. Left alone, the kernel often puts two of them on one
-//! processor, next to whoever woke them, and leaves another one idle; and a worker that is moved
-//! finds none of its data in the caches. Writes, which wake a worker for each answer, lose a tenth
-//! to a fifth of their rate to that, and their slowest answers a third of their time.
+//! There are two for each processor: one that shares its work with others like it, and one, a
+//! lane, that has connections of its own (`server/src/lanes.rs` tells which). Left alone, the
+//! kernel often puts two of a sort on one processor, next to whoever woke them, and leaves another
+//! one idle; and a worker that is moved finds none of its data in the caches. Writes, which wake a
+//! worker for each answer, lose a tenth to a fifth of their rate to that, and their slowest answers
+//! a third of their time.
 //!
 //! Only workers are kept in place. What they start, such as threads that block, may run anywhere.
 //! Where a server may not use all the time of its processors there are fewer workers than those,
@@ -44,19 +46,47 @@ pub(crate) fn roaming(workers: usize) -> Result<Runtime, Failure> {
     builder.build().map_err(Failure::Runtime)
 }
 
-/// A runtime with a worker for each processor, which can be kept there.
-pub(crate) fn one_a_processor() -> Result<(Runtime, Workers), Failure> {
+/// Runtimes with as many workers as there are processors.
+pub(crate) struct Runtimes {
+    /// Its workers take work from each other.
+    pub(crate) shared: Runtime,
+    /// One worker each, for connections that are better served by the same one all the time; none
+    /// where there is only one processor.
+    pub(crate) lanes: Vec<Runtime>,
+}
+
+/// Runtimes with a worker for each processor, twice: those that share their work, and those that
+/// do not. Each can be kept where it is.
+pub(crate) fn one_a_processor() -> Result<(Runtimes, Workers), Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let all = all_processors(processors);
-    let workers = Workers(Arc::new(Started {
-        wanted: processors,
+    let (shared, started) = noting(processors, all)?;
+    let mut workers = Workers(vec![started]);
+    let mut lanes = Vec::new();
+    if processors > 1 {
+        for _ in 0..processors {
+            let (lane, started) = noting(1, all)?;
+            lanes.push(lane);
+            workers.0.push(started);
+        }
+    }
+    for started in &workers.0 {
+        started.wait();
+    }
+    Ok((Runtimes { shared, lanes }, workers))
+}
+
+/// A runtime with this many workers, which are noted as they start.
+fn noting(wanted: usize, all: Option<CpuSet>) -> Result<(Runtime, Arc<Started>), Failure> {
+    let started = Arc::new(Started {
+        wanted,
         all,
         threads: Mutex::default(),
-    }));
+    });
     let mut builder = builder();
-    builder.worker_threads(processors);
+    builder.worker_threads(wanted);
     if let Some(all) = all {
-        let started = Arc::clone(&workers.0);
+        let started = Arc::clone(&started);
         builder.on_thread_start(move || {
             if !started.note(gettid()) {
                 // It was started by a worker and is where that worker is.
@@ -65,23 +95,21 @@ pub(crate) fn one_a_processor() -> Result<(Runtime, Workers), Failure> {
         });
     }
     let runtime = builder.build().map_err(Failure::Runtime)?;
-    workers.0.wait();
-    Ok((runtime, workers))
+    Ok((runtime, started))
 }
 
-/// The workers of a runtime.
-pub(crate) struct Workers(Arc<Started>);
+/// The workers of all runtimes: those that share their work first, then one for each lane.
+pub(crate) struct Workers(Vec<Arc<Started>>);
 
 impl Workers {
     /// Keeps each worker on a processor from now on.
     pub(crate) fn pin(&self) {
-        let Some(all) = &self.0.all else { return };
-        for (worker, processor) in self.0.threads().workers.iter().zip(members(all)) {
-            let mut place = CpuSet::new();
-            place.set(processor);
-            if let Err(error) = sched_setaffinity(Some(*worker), &place) {
-                debug!(%error, processor, "a worker cannot be kept on a processor");
-            }
+        let Some((shared, lanes)) = self.0.split_first() else {
+            return;
+        };
+        shared.pin(0);
+        for (processor, lane) in lanes.iter().enumerate() {
+            lane.pin(processor);
         }
     }
 }
@@ -134,6 +162,19 @@ impl Started {
         true
     }
 
+    /// Keeps each worker on a processor, beginning with the one at this place among all.
+    fn pin(&self, first: usize) {
+        let Some(all) = &self.all else { return };
+        let processors = members(all).skip(first);
+        for (worker, processor) in self.threads().workers.iter().zip(processors) {
+            let mut place = CpuSet::new();
+            place.set(processor);
+            if let Err(error) = sched_setaffinity(Some(*worker), &place) {
+                debug!(%error, processor, "a worker cannot be kept on a processor");
+            }
+        }
+    }
+
     /// Waits until all workers have started, if that is noted at all.
     fn wait(&self) {
         let began = Instant::now();
@@ -178,18 +219,22 @@ mod tests {
             return;
         };
         let all: Vec<usize> = members(&all).collect();
-        let (runtime, workers) = one_a_processor().unwrap();
-        assert_eq!(places(&runtime, processors), vec![all.clone(); processors]);
+        let (Runtimes { shared, lanes }, workers) = one_a_processor().unwrap();
+        let everywhere = |count| vec![all.clone(); count];
+        assert_eq!(places(&shared, processors), everywhere(processors));
+        assert_eq!(places(&lanes[0], 1), everywhere(1));
         workers.pin();
         let alone: Vec<Vec<usize>> = all.iter().map(|processor| vec![*processor]).collect();
-        assert_eq!(places(&runtime, processors), alone);
+        assert_eq!(places(&shared, processors), alone);
+        let lanes: Vec<_> = lanes.iter().flat_map(|lane| places(lane, 1)).collect();
+        assert_eq!(lanes, alone);
         let blocking = async {
             tokio::task::spawn_blocking(|| {
                 members(&sched_getaffinity(None).unwrap()).collect::<Vec<_>>()
             })
             .await
         };
-        let blocking = runtime.block_on(runtime.spawn(blocking)).unwrap().unwrap();
+        let blocking = shared.block_on(shared.spawn(blocking)).unwrap().unwrap();
         assert_eq!(blocking, all);
     }
 
