@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -26,8 +27,10 @@ pub(crate) struct Follower {
     pub random: Random,
     /// One in so many ends of a session is followed by a long absence.
     pub absences: u64,
-    /// Changes that an absence lasts, which may outlast the history.
+    /// Changes that an absence lasts, which may outlast the history,
     pub absence_changes: usize,
+    /// and the time that it lasts at least.
+    pub absence_time: Duration,
 }
 
 /// What a follower brings home.
@@ -59,7 +62,13 @@ impl Follower {
                 Some(from) => self.watch(from, &mut home, &mut position).await,
             };
             if self.random.below(self.absences) == 0 {
-                self.progress.later(self.absence_changes).await;
+                let long_enough = async {
+                    tokio::select! {
+                        () = tokio::time::sleep(self.absence_time) => {}
+                        () = self.progress.end() => {}
+                    }
+                };
+                tokio::join!(self.progress.later(self.absence_changes), long_enough);
             }
         }
     }
