@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
                 b'"' => {
                     self.at += 1;
                     let text = self.string()?;
-                    self.put(Value::String(text));
+                    fill(self.place(), Value::String(made(text)));
                 }
                 b'{' => {
                     self.open(Frame::Object(self.fields.len()), b'{')?;
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let value = self.bare()?;
-                    self.put(value);
+                    fill(self.place(), value);
                 }
             }
             if self.is_whole()? {
@@ -161,19 +161,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Puts a value in its container.
+    /// Where the next value goes.
     #[inline(always)]
-    fn put(&mut self, value: Value) {
+    fn place(&mut self) -> &mut Value {
         if let Some(Frame::Object(_)) = self.frames.last() {
-            let (_, place) = self
-                .fields
-                .last_mut()
-                .expect("its key was pushed before its value");
-            // A `null` stood here, which needs no dropping.
-            std::mem::forget(std::mem::replace(place, value));
-        } else {
-            self.items.push(value);
+            let newest = self.fields.last_mut();
+            return &mut newest.expect("its key was pushed before its value").1;
         }
+        add_blank(&mut self.items, || Value::Null)
     }
 
     /// Closes every container that ends here and goes to the next value, unless there is none left
@@ -222,13 +217,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Steps over the bracket that ends a container and puts the container in its own.
+    #[inline(always)]
     fn close(&mut self, value: Value) {
         self.at += 1;
         let frame = self.frames.pop();
         if let (Some(tracker), Some(Frame::Object(_))) = (&mut self.tracker, frame) {
             tracker.seen.pop();
         }
-        self.put(value);
+        fill(self.place(), value);
     }
 
     fn take_map(&mut self, start: usize) -> Map {
@@ -262,11 +258,12 @@ impl<'a> Reader<'a> {
         if self.tracker.is_some() {
             self.track(&key);
         }
-        self.fields.push((key, Value::Null));
+        let (place, _) = add_blank(&mut self.fields, || (Text::const_new(""), Value::Null));
+        fill(place, made(key));
         Ok(())
     }
 
-    fn track(&mut self, key: &Text) {
+    fn track(&mut self, key: &str) {
         let path = |frames: &[Frame]| path(frames, &self.fields, &self.items, key);
         let Some(tracker) = &mut self.tracker else {
             return;
@@ -275,7 +272,7 @@ impl<'a> Reader<'a> {
             .seen
             .last_mut()
             .expect("a key stands in an open object");
-        if seen.insert(key.clone())
+        if seen.insert(Text::new(key))
             || tracker.duplicates.len() == DUPLICATES_MAX
             || tracker.bytes > DUPLICATES_BYTES_MAX
         {
@@ -289,14 +286,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the rest of a string whose opening quote is behind us.
-    fn string(&mut self) -> Result<Text, Failure> {
+    ///
+    /// A [`Text`] is made of it where it is to stay: moved from hand to hand it would be copied in
+    /// pieces that overlap those it was written in, and the processor waits for such copies longer
+    /// than it takes to find the end of the string.
+    fn string(&mut self) -> Result<Cow<'a, str>, Failure> {
         let start = self.at;
         self.at = end_of_plain(self.bytes, start);
         match self.peek()? {
             b'"' => {
-                let text = Text::new(&self.text[start..self.at]);
+                let text = &self.text[start..self.at];
                 self.at += 1;
-                Ok(text)
+                Ok(Cow::Borrowed(text))
             }
             b'\\' => self.escaped_string(start),
             _ => Err(self.unexpected("in string literal")),
@@ -304,13 +305,13 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn escaped_string(&mut self, start: usize) -> Result<Text, Failure> {
+    fn escaped_string(&mut self, start: usize) -> Result<Cow<'a, str>, Failure> {
         let mut text = String::from(&self.text[start..self.at]);
         loop {
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
-                    return Ok(Text::from(text));
+                    return Ok(Cow::Owned(text));
                 }
                 b'\\' => {
                     self.at += 1;
@@ -505,6 +506,28 @@ const NULL: [(u8, &str); 3] = [
     (b'l', "in literal null (expecting 'l')"),
     (b'l', "in literal null (expecting 'l')"),
 ];
+
+/// Adds a place to a stack. Pushed, it would be made elsewhere and copied.
+#[inline(always)]
+fn add_blank<T>(stack: &mut Vec<T>, blank: fn() -> T) -> &mut T {
+    stack.resize_with(stack.len() + 1, blank);
+    stack.last_mut().expect("it was just added")
+}
+
+/// Fills a place in which nothing stands that would have to be dropped.
+#[inline(always)]
+fn fill<T>(place: &mut T, value: T) {
+    std::mem::forget(std::mem::replace(place, value));
+}
+
+/// A text of the tree.
+#[inline(always)]
+fn made(text: Cow<'_, str>) -> Text {
+    match text {
+        Cow::Borrowed(text) => Text::new(text),
+        Cow::Owned(text) => Text::from(text),
+    }
+}
 
 /// The order of two fields by key.
 #[inline]
