@@ -26,7 +26,6 @@ use tokio::task::JoinHandle;
 const READS_MAX: u32 = 32;
 
 /// The lanes of a server; without any, each connection stays where it began.
-#[derive(Default)]
 pub(crate) struct Lanes(Vec<Lane>);
 
 struct Lane {
@@ -58,17 +57,11 @@ impl Lanes {
             return connection.await;
         };
         while let Some(moving) = until_it_moves(connection, Arc::clone(&place)).await {
-            let Some(lane) = self
-                .0
-                .iter()
-                .min_by_key(|lane| lane.connections.load(Relaxed))
-            else {
-                return moving.await;
-            };
-            let stay = lane
-                .runtime
-                .spawn(until_it_moves(moving, Arc::clone(&place)));
-            match Stay::new(stay, lane).ended().await {
+            let connections = |lane: &&Lane| lane.connections.load(Relaxed);
+            let lane = self.0.iter().min_by_key(connections);
+            let lane = lane.expect("only who has lanes gives out places");
+            let staying = until_it_moves(moving, Arc::clone(&place));
+            match Stay::new(lane.runtime.spawn(staying), lane).ended().await {
                 Some(back) => connection = back,
                 None => return,
             }
