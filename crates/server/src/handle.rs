@@ -235,12 +235,8 @@ async fn answer_to(
 
 /// What serving a request will be like, as far as its head tells.
 fn errand(call: &Call, info: &RequestInfo) -> Errand {
-    let is_small = match call.headers.get(header::CONTENT_LENGTH) {
-        Some(length) => length.to_str().is_ok_and(|length| {
-            length
-                .parse()
-                .is_ok_and(|length: u64| length <= SMALL_BYTES_MAX)
-        }),
+    let is_small = match call.header(header::CONTENT_LENGTH) {
+        Some(length) => matches!(length.parse::<u64>(), Ok(..=SMALL_BYTES_MAX)),
         None => !call.headers.contains_key(header::TRANSFER_ENCODING),
     };
     if info.resource.is_none() || info.is_long_running() || !is_small {

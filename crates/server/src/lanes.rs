@@ -139,13 +139,13 @@ impl Place {
     pub(crate) async fn suit(&self, errand: Errand) {
         let reads = match errand {
             Errand::Write => 0,
-            Errand::Read => self.reads.load(Relaxed) + 1,
+            Errand::Read => READS_MAX.min(self.reads.load(Relaxed) + 1),
             Errand::Long => READS_MAX,
         };
-        self.reads.store(reads.min(READS_MAX), Relaxed);
-        match errand {
-            Errand::Write => self.wants_lane.store(true, Relaxed),
-            _ if reads >= READS_MAX => self.wants_lane.store(false, Relaxed),
+        self.reads.store(reads, Relaxed);
+        match reads {
+            0 => self.wants_lane.store(true, Relaxed),
+            READS_MAX => self.wants_lane.store(false, Relaxed),
             _ => {}
         }
         // Nobody has to wake this: whoever drives the connection looks at the place after each
