@@ -58,10 +58,20 @@ pub fn text_head(text: &str) -> u64 {
     if let Some(head) = bytes.first_chunk() {
         return u64::from_be_bytes(*head);
     }
-    bytes
-        .iter()
-        .zip((0..64).step_by(8).rev())
-        .fold(0, |head, (byte, shift)| head | u64::from(*byte) << shift)
+    let unused = 64 - 8 * bytes.len() as u32;
+    // Pieces from both ends, which may overlap: where they do, they say the same.
+    match (bytes.first_chunk(), bytes.last_chunk(), bytes) {
+        (Some(first), Some(last), _) => {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_be_bytes(*half)));
+            first << 32 | last << unused
+        }
+        (_, _, [first, .., last]) => {
+            let middle = bytes[bytes.len() / 2];
+            u64::from(*first) << 56 | u64::from(middle) << 48 | u64::from(*last) << unused
+        }
+        (_, _, [only]) => u64::from(*only) << 56,
+        _ => 0,
+    }
 }
 
 impl Value {
@@ -295,6 +305,11 @@ impl Map {
         self.entries.iter().map(|(key, _)| key)
     }
 
+    /// The entries as the vector they are kept in.
+    pub fn into_entries(self) -> Vec<(Text, Value)> {
+        self.entries
+    }
+
     /// The entries as the sorted slice they are, for walks that pair two maps.
     pub fn entries(&self) -> &[(Text, Value)] {
         &self.entries
@@ -369,6 +384,21 @@ mod tests {
         ]);
         assert_eq!(map.keys().map(Text::as_str).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(map.get("b"), Some(&Value::Int(3)));
+    }
+
+    #[test]
+    fn heads_are_the_first_bytes_from_the_left() {
+        let text = "abcdefghij";
+        for length in 0..=text.len() {
+            let mut head = [0; 8];
+            let bytes = &text.as_bytes()[..length.min(8)];
+            head[..bytes.len()].copy_from_slice(bytes);
+            assert_eq!(
+                text_head(&text[..length]),
+                u64::from_be_bytes(head),
+                "{length}"
+            );
+        }
     }
 
     #[test]

@@ -59,6 +59,20 @@ impl Fields {
         self.among_equal_heads(from + before.count(), head, name)
     }
 
+    /// Where the field of this name is, which mostly is at `guess`.
+    #[inline]
+    pub fn search_near(&self, guess: usize, name: &str) -> Option<usize> {
+        let head = text_head(name);
+        if self.heads.get(guess) == Some(&head) {
+            let found = self.among_equal_heads(guess, head, name);
+            if found.is_ok() {
+                return found.ok();
+            }
+        }
+        let at = self.heads.partition_point(|known| *known < head);
+        self.among_equal_heads(at, head, name).ok()
+    }
+
     /// Where the field of this name is.
     pub fn search(&self, name: &str) -> Option<usize> {
         let head = text_head(name);
@@ -69,7 +83,12 @@ impl Fields {
     #[inline]
     fn among_equal_heads(&self, mut at: usize, head: u64, name: &str) -> Result<usize, usize> {
         while self.heads.get(at) == Some(&head) {
-            match self.all[at].name.as_str().cmp(name) {
+            let known = &self.all[at].name;
+            // Equal heads of short names are equal names, which most are.
+            if known.len() == name.len() && name.len() <= size_of_val(&head) {
+                return Ok(at);
+            }
+            match known.as_str().cmp(name) {
                 Ordering::Less => at += 1,
                 Ordering::Equal => return Ok(at),
                 Ordering::Greater => break,
