@@ -117,7 +117,7 @@ pub fn apply(
         Some(live) => (true, live),
         None => {
             empty = versions.empty(api_version);
-            (false, &empty)
+            (false, &*empty)
         }
     };
     let mut managers = managers;

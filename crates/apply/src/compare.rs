@@ -11,7 +11,7 @@ use schema::{ListTopology, ListType, TypeId, Types};
 
 use crate::{
     order,
-    path::Step,
+    path::{Levels, Step},
     set::{FieldFilter, FieldSet, SetBuilder},
     typed::{Item, Keys, Shape, Typing, shape, sorted_items},
 };
@@ -51,7 +51,7 @@ pub struct Mismatch;
 /// Compares two values of one type.
 pub fn compare(left: &Value, right: &Value, typing: Typing<'_>) -> Result<Comparison, Mismatch> {
     let mut walk = Walk::new(typing.types);
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open: Levels<Open<'_>> = Levels::new();
     let root = Pair {
         left: Some(left),
         right: Some(right),
@@ -101,7 +101,7 @@ enum Finding {
 
 struct Walk<'a> {
     types: &'a Types,
-    path: Vec<Step<'a>>,
+    path: Levels<Step<'a>>,
     added: SetBuilder,
     modified: SetBuilder,
     removed: SetBuilder,
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
     fn new(types: &'a Types) -> Walk<'a> {
         Walk {
             types,
-            path: Vec::new(),
+            path: Levels::new(),
             added: SetBuilder::default(),
             modified: SetBuilder::default(),
             removed: SetBuilder::default(),
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
         &mut self,
         pair: Pair<'a>,
         ty: TypeId,
-        open: &mut Vec<Open<'a>>,
+        open: &mut Levels<Open<'a>>,
     ) -> Result<(), Mismatch> {
         let before = open.len();
         let ty = self.types.get(ty);
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
         &mut self,
         shape: Shape<'a>,
         pair: Pair<'a>,
-        open: &mut Vec<Open<'a>>,
+        open: &mut Levels<Open<'a>>,
     ) -> Result<(), Mismatch> {
         match shape {
             Shape::Scalar(_) => self.leaf(pair),
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
         left: &[Item<'a>],
         right: &[Item<'a>],
         element: TypeId,
-        open: &mut Vec<Open<'a>>,
+        open: &mut Levels<Open<'a>>,
     ) -> Result<(), Mismatch> {
         let single = match (left.len() > 1, right.len() > 1) {
             (true, true) => {

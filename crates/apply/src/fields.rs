@@ -10,7 +10,7 @@ use object::{Text, Value};
 use schema::{ListTopology, TypeId, Types};
 
 use crate::{
-    path::Step,
+    path::{Levels, Step},
     set::{FieldSet, SetBuilder},
     typed::{Item, Keys, Shape, Typing, shape, sorted_items},
 };
@@ -21,10 +21,10 @@ use crate::{
 pub fn field_set(value: &Value, typing: Typing<'_>) -> FieldSet {
     let mut walk = Walk {
         types: typing.types,
-        path: Vec::new(),
+        path: Levels::new(),
         out: SetBuilder::default(),
     };
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open: Levels<Open<'_>> = Levels::new();
     open.extend(walk.enter(value, typing.root));
     while let Some(level) = open.last_mut() {
         let Some(child) = level.next() else {
@@ -46,7 +46,7 @@ pub fn field_set(value: &Value, typing: Typing<'_>) -> FieldSet {
 
 struct Walk<'a> {
     types: &'a Types,
-    path: Vec<Step<'a>>,
+    path: Levels<Step<'a>>,
     out: SetBuilder,
 }
 

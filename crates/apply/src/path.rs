@@ -112,6 +112,9 @@ impl fmt::Display for Path {
     }
 }
 
+/// What a walker keeps for each level that it is in; most objects have no more levels than this.
+pub(crate) type Levels<T> = SmallVec<[T; 8]>;
+
 /// One step of a path, borrowed from the object and the schema being walked.
 #[derive(Clone, Debug)]
 pub(crate) enum Step<'a> {

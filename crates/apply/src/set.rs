@@ -14,6 +14,7 @@ mod filter;
 mod known;
 
 use std::{
+    cell::RefCell,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -385,8 +386,16 @@ impl fmt::Debug for FieldSet {
     }
 }
 
-/// What is allocated for a set that turns out not to be empty.
-const ENTRIES_GUESSED: usize = 32;
+/// Where sets are built is kept for later ones, if it has room for no more entries than this.
+const SPARE_ENTRIES_MAX: usize = 1_024;
+/// A comparison builds three sets at a time.
+const SPARES_MAX: usize = 3;
+
+thread_local! {
+    /// Where sets were built before. A set takes only what it needs with it: how much that is shows
+    /// when it is done, and growing step by step asks for more than twice as much.
+    static SPARES: RefCell<Vec<Vec<Entry>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Builds a set while a walker visits an object in path order.
 ///
@@ -402,7 +411,8 @@ impl SetBuilder {
     /// Puts the walker's current path into the set.
     pub(crate) fn insert(&mut self, path: &[Step<'_>]) {
         if self.entries.capacity() == 0 {
-            self.entries.reserve(ENTRIES_GUESSED);
+            let spare = SPARES.with_borrow_mut(Vec::pop);
+            self.entries = spare.unwrap_or_default();
         }
         for step in &path[self.open.len().min(path.len())..] {
             self.open.push(self.entries.len());
@@ -426,7 +436,20 @@ impl SetBuilder {
 
     pub(crate) fn finish(mut self) -> FieldSet {
         self.leave(0);
-        FieldSet::from_entries(self.entries)
+        let mut built = self.entries;
+        if built.is_empty() {
+            return FieldSet::new();
+        }
+        let mut entries = Vec::with_capacity(built.len());
+        entries.append(&mut built);
+        if built.capacity() <= SPARE_ENTRIES_MAX {
+            SPARES.with_borrow_mut(|spares| {
+                if spares.len() < SPARES_MAX {
+                    spares.push(built);
+                }
+            });
+        }
+        FieldSet::from_entries(entries)
     }
 }
 

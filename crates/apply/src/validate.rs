@@ -11,7 +11,7 @@ use schema::{ListTopology, ListType, Scalar, Type, TypeId, Types};
 
 use crate::{
     go,
-    path::Step,
+    path::{Levels, Step},
     typed::{IdentityError, Keys, Shape, Typing, identity, shape},
 };
 
@@ -67,11 +67,11 @@ const ERRORS_MAX: usize = 100;
 pub fn validate(value: &Value, typing: Typing<'_>, repeats: Repeats) -> Result<(), TypeErrors> {
     let mut walk = Walk {
         types: typing.types,
-        path: Vec::new(),
+        path: Levels::new(),
         errors: Vec::new(),
         repeats,
     };
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open: Levels<Open<'_>> = Levels::new();
     open.extend(walk.enter(value, typing.root));
     while let Some(level) = open.last_mut() {
         if walk.errors.len() >= ERRORS_MAX {
@@ -102,7 +102,7 @@ pub fn validate(value: &Value, typing: Typing<'_>, repeats: Repeats) -> Result<(
 
 struct Walk<'a> {
     types: &'a Types,
-    path: Vec<Step<'a>>,
+    path: Levels<Step<'a>>,
     errors: Vec<TypeError>,
     repeats: Repeats,
 }

@@ -4,7 +4,7 @@
 //! the set. The engine never converts to the version it already has, so that kinds with one
 //! version pay nothing.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock};
 
 use object::{Map, Text, Value};
 use schema::decode::{Blank, normalize};
@@ -25,11 +25,11 @@ pub trait Versions {
     }
 
     /// What an object looks like before anything was written: what creations are compared with.
-    fn empty(&self, api_version: &str) -> Value {
-        match self.typing(api_version) {
+    fn empty(&self, api_version: &str) -> Cow<'_, Value> {
+        Cow::Owned(match self.typing(api_version) {
             Some(typing) => empty_object(typing),
             None => Value::Object(Map::new()),
-        }
+        })
     }
 }
 
@@ -46,6 +46,7 @@ pub struct OneVersion<'a> {
     api_version: Text,
     typing: Typing<'a>,
     reset_fields: Option<FieldFilter>,
+    empty: OnceLock<Value>,
 }
 
 impl<'a> OneVersion<'a> {
@@ -55,6 +56,7 @@ impl<'a> OneVersion<'a> {
             api_version: api_version.into(),
             typing,
             reset_fields: None,
+            empty: OnceLock::new(),
         }
     }
 
@@ -82,6 +84,10 @@ impl Versions for OneVersion<'_> {
 
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldFilter> {
         self.reset_fields.as_ref()
+    }
+
+    fn empty(&self, _api_version: &str) -> Cow<'_, Value> {
+        Cow::Borrowed(self.empty.get_or_init(|| empty_object(self.typing)))
     }
 }
 

@@ -298,6 +298,7 @@ fn decode_kind(cells: &[&'static str], types: &Arc<Types>, definitions: &Definit
         custom: None,
         columns: Vec::new(),
         rules: crate::groups::rules(group, version, kind),
+        unwritten: Default::default(),
     }
 }
 

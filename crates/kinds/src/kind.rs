@@ -3,7 +3,7 @@
 //! Everything the server knows about a kind is a field here: data where data can say it, a
 //! function where upstream has code. Nothing outside this crate matches on a kind's name.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object::field::FieldError;
 use object::{Map, Text, Value};
@@ -56,6 +56,19 @@ pub struct Kind {
     pub columns: Vec<Column>,
     /// What the kind does beyond its schema.
     pub rules: Rules,
+    /// What [`Kind::unwritten`] has found out.
+    pub unwritten: Unwritten,
+}
+
+/// An object in which nothing is set, once somebody has asked for it. A copy of a kind is made to
+/// be changed, so it has to find out anew.
+#[derive(Default)]
+pub struct Unwritten(OnceLock<Value>);
+
+impl Clone for Unwritten {
+    fn clone(&self) -> Unwritten {
+        Unwritten::default()
+    }
 }
 
 /// A subresource of a kind.
@@ -481,6 +494,15 @@ impl Kind {
             *object = map;
         }
         has_blanks
+    }
+
+    /// What is stored of an object in which nothing is set.
+    pub fn unwritten(&self) -> &Value {
+        self.unwritten.0.get_or_init(|| {
+            let mut object = Value::Object(Map::new());
+            schema::decode::normalize(&self.types, self.root, &mut object, Blank::AsStored);
+            object
+        })
     }
 
     /// An object of this kind that holds nothing else.

@@ -1,5 +1,6 @@
 //! Who owns which field: the seam between writes and the `apply` crate.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use apply::{
@@ -181,6 +182,13 @@ impl Versions for KindVersions<'_> {
         // What is printed even when it holds nothing is there in each version. A field that is
         // given up in one version and always printed in another therefore stays.
         Ok(Value::Object(to.print(convert(from, to, object.clone()))))
+    }
+
+    fn empty(&self, api_version: &str) -> Cow<'_, Value> {
+        match self.version(api_version) {
+            Some(kind) => Cow::Borrowed(kind.unwritten()),
+            None => Cow::Owned(Value::Object(Map::new())),
+        }
     }
 
     fn reset_fields(&self, api_version: &str) -> Option<&FieldFilter> {

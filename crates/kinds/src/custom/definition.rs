@@ -126,6 +126,7 @@ impl Shared<'_> {
                 ..Rules::default()
             },
             custom: Some(Arc::new(custom)),
+            unwritten: Default::default(),
         }
     }
 
