@@ -14,10 +14,11 @@ use crate::{
     managed::{ManagedFields, Manager, Operation},
     merge::merge,
     order,
+    outline::Parts,
     prune::prune,
     typed::Typing,
     update::{Writer, never_owned, reconcile_all, track},
-    validate::{Repeats, TypeErrors, validate},
+    validate::{Repeats, TypeErrors, validate_with},
     versions::{ConvertError, Versioned, Versions},
 };
 
@@ -102,15 +103,45 @@ pub fn apply(
     on_conflict: OnConflict,
     versions: &dyn Versions,
 ) -> Result<Applied, ApplyError> {
+    let parts = Parts::Trees;
+    apply_with(
+        parts,
+        live,
+        wanted,
+        managers,
+        by,
+        now,
+        on_conflict,
+        versions,
+    )
+}
+
+/// [`apply`] for objects or their outlines.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what an apply takes, and in which form"
+)]
+pub(crate) fn apply_with(
+    parts: Parts,
+    live: Option<&Value>,
+    wanted: Value,
+    managers: ManagedFields,
+    by: Writer<'_>,
+    now: i64,
+    on_conflict: OnConflict,
+    versions: &dyn Versions,
+) -> Result<Applied, ApplyError> {
     let api_version = by.api_version;
     let typing = versions
         .typing(api_version)
         .ok_or_else(|| ApplyError::NoVersion {
             api_version: api_version.to_owned(),
         })?;
-    validate(&wanted, typing, Repeats::Refused).map_err(|errors| ApplyError::Invalid {
-        object: describe(&wanted),
-        errors,
+    validate_with(parts, &wanted, typing, Repeats::Refused).map_err(|errors| {
+        ApplyError::Invalid {
+            object: describe(&wanted),
+            errors,
+        }
     })?;
     let empty;
     let (stored, live) = match live {
@@ -122,9 +153,11 @@ pub fn apply(
     };
     let mut managers = managers;
     if managers.is_empty() && stored {
-        validate(live, typing, Repeats::Allowed).map_err(|errors| ApplyError::Unowned {
-            object: describe(live),
-            errors,
+        validate_with(parts, live, typing, Repeats::Allowed).map_err(|errors| {
+            ApplyError::Unowned {
+                object: describe(live),
+                errors,
+            }
         })?;
         let everyone = Writer {
             name: "before-first-apply",

@@ -3,7 +3,8 @@
 //! [`apply`] is server-side apply, [`update`] tracks every other write. Both are pure: they take
 //! the live object, what was written, the managers so far, who writes and what time it is, and
 //! give the object and the managers that follow. What they need to know about a kind they ask of
-//! [`Versions`].
+//! [`Versions`]. Those who have texts and need no trees use a [`Reader`] and its [`Document`]s,
+//! which do the same for less.
 //!
 //! The order to read in: [`FieldSet`] and [`PathElement`] are what ownership is made of;
 //! [`field_set`], [`compare()`], [`merge()`] and [`remove_items`] walk values by their types;
@@ -53,6 +54,9 @@ mod remove;
 mod typed;
 mod validate;
 
+mod document;
+mod outline;
+
 mod conflict;
 mod kubectl;
 mod managed;
@@ -67,6 +71,7 @@ pub use self::{
     apply::{Applied, ApplyError, OnConflict, apply},
     compare::{Comparison, Mismatch, compare},
     conflict::{Conflict, Conflicts},
+    document::{Document, Reader},
     fields::field_set,
     lookup::value_at,
     managed::{DecodeError, Identity, ManagedFields, Manager, Operation, Style, starting_managers},

@@ -11,6 +11,7 @@ use schema::{ListTopology, ListType, Scalar, Type, TypeId, Types};
 
 use crate::{
     go,
+    outline::{Parts, is_part},
     path::{Levels, Step},
     typed::{IdentityError, Keys, Shape, Typing, identity, shape},
 };
@@ -65,7 +66,18 @@ const ERRORS_MAX: usize = 100;
 
 /// Checks a value against its type.
 pub fn validate(value: &Value, typing: Typing<'_>, repeats: Repeats) -> Result<(), TypeErrors> {
+    validate_with(Parts::Trees, value, typing, repeats)
+}
+
+/// Checks a value or an outline against its type.
+pub(crate) fn validate_with(
+    parts: Parts,
+    value: &Value,
+    typing: Typing<'_>,
+    repeats: Repeats,
+) -> Result<(), TypeErrors> {
     let mut walk = Walk {
+        parts,
         types: typing.types,
         path: Levels::new(),
         errors: Vec::new(),
@@ -101,6 +113,7 @@ pub fn validate(value: &Value, typing: Typing<'_>, repeats: Repeats) -> Result<(
 }
 
 struct Walk<'a> {
+    parts: Parts,
     types: &'a Types,
     path: Levels<Step<'a>>,
     errors: Vec<TypeError>,
@@ -140,7 +153,12 @@ impl<'a> Walk<'a> {
 
     /// Checks the value itself and gives what is to be checked beneath.
     fn enter(&mut self, value: &'a Value, ty: TypeId) -> Option<Open<'a>> {
-        let Some(shape) = shape(self.types.get(ty), value) else {
+        let ty = self.types.get(ty);
+        if self.parts == Parts::Texts && matches!(value, Value::String(_)) && is_part(ty) {
+            // Only what fits became a text.
+            return None;
+        }
+        let Some(shape) = shape(ty, value) else {
             self.report(None, "schema error: invalid atom: inlined".to_owned());
             return None;
         };

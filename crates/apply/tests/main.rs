@@ -2,6 +2,7 @@
 
 extern crate windlass_apply as apply;
 
+mod documents;
 mod golden;
 mod kubectl;
 mod limits;

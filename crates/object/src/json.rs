@@ -13,7 +13,10 @@ mod read;
 mod write;
 
 pub use indent::pretty;
-pub use write::{to_vec, write, write_float, write_string};
+pub use read::end_of_plain;
+pub use write::{
+    end_at_quote, end_of_verbatim, is_verbatim, to_vec, write, write_float, write_string,
+};
 
 use crate::Value;
 use crate::field::quote;

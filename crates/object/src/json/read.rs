@@ -613,7 +613,7 @@ fn merge(mut values: Vec<Value>) -> Value {
 /// Where the run of string bytes that need no attention ends: at a quote, a backslash, a control
 /// character or the end of the text.
 #[inline]
-fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
+pub fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // Eight bytes at a time. Subtracting borrows into a byte's high bit when the byte was below

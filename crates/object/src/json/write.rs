@@ -189,6 +189,62 @@ fn is_plain(bytes: &[u8]) -> bool {
     hits == 0
 }
 
+/// Where the run of string bytes that are written as they are read ends: at a quote, at what needs
+/// an escape, at what may begin something that does, or at the end of the text.
+#[inline]
+pub fn end_of_verbatim(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        // A hit can only spoil those above it, and the lowest counts.
+        let hits = attention(u64::from_le_bytes(*chunk));
+        if hits == 0 {
+            at += 8;
+            continue;
+        }
+        at += (hits.trailing_zeros() / 8) as usize;
+        if ESCAPES[usize::from(bytes[at])] != PLAIN {
+            return at;
+        }
+        at += 1;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    let plain = rest
+        .iter()
+        .take_while(|byte| ESCAPES[usize::from(**byte)] == PLAIN);
+    at + plain.count()
+}
+
+/// Whether the strings of a whole JSON text are surely written as they are read, however they are
+/// spaced but for line breaks.
+pub fn is_verbatim(text: &str) -> bool {
+    let needs_attention = |byte: &u8| {
+        let is_sign = matches!(byte, b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        is_sign | (*byte < b' ')
+    };
+    let (blocks, rest) = text.as_bytes().as_chunks::<64>();
+    let any = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(false, |any, it| any | needs_attention(it))
+    };
+    !blocks.iter().any(|block| any(block)) && !any(rest)
+}
+
+/// Where the next quote is, or else the end.
+#[inline]
+pub fn end_at_quote(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk) ^ (ONES * b'"' as u64);
+        let hits = word.wrapping_sub(ONES) & !word & (ONES * 0x80);
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| **byte != b'"').count()
+}
+
 /// Not 0 if one of eight bytes may need attention.
 #[inline]
 const fn attention(word: u64) -> u64 {
