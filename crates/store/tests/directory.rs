@@ -241,3 +241,31 @@ fn a_check_counts_what_is_there_and_finds_damage() {
     let error = open(&directory).unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
 }
+
+#[test]
+fn a_check_counts_what_only_the_log_has() {
+    let scratch = Scratch::new();
+    let (directory, killed) = (scratch.path("data"), scratch.path("killed"));
+    run(async {
+        let clock = clock();
+        let store = Store::open(&directory, options(&clock)).unwrap();
+        for name in ["a", "b", "c", "a"] {
+            set(&store, "pods", name, Some("value")).await.unwrap();
+        }
+        set(&store, "pods", "b", None).await.unwrap();
+        // What a killed process would leave behind.
+        std::fs::create_dir(&killed).unwrap();
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), killed.join(entry.file_name())).unwrap();
+        }
+        store.close().await;
+    });
+    let report = Store::check(&killed).unwrap();
+    assert_eq!(report.problems, []);
+    assert!(report.log_groups > 0, "the log has been written to");
+    assert_eq!(
+        (report.revision, report.records, report.versions),
+        (Revision(5), 2, 5)
+    );
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use super::checkpoint::Checkpoint;
+use super::codec::Stored;
 use super::database::{self, GONE, KEYS, LOG, failure, guard, parse_key_value};
 use super::failure::OpenError;
 use super::files::Files;
@@ -21,9 +22,9 @@ pub struct CheckReport {
     pub revision: Revision,
     /// The oldest revision that can be read.
     pub compacted: Revision,
-    /// How many records the checkpoint's newest state has.
+    /// How many records the newest state has.
     pub records: u64,
-    /// How many versions the checkpoint holds, old ones and deletions included.
+    /// How many versions there are, old ones and deletions included.
     pub versions: u64,
     /// How many groups of commits the write-ahead log holds.
     pub log_groups: usize,
@@ -43,6 +44,17 @@ pub struct Problem {
 }
 
 impl CheckReport {
+    /// Counts a commit that only the log has.
+    fn add(&mut self, record: &Stored<'_>) {
+        self.revision = record.revision;
+        self.versions += 1;
+        match (record.replaces, record.deleted) {
+            (Revision(0), _) => self.records += 1,
+            (_, true) => self.records = self.records.saturating_sub(1),
+            _ => {}
+        }
+    }
+
     /// Notes damage; any other failure ends the check.
     fn note(&mut self, error: OpenError) -> Result<(), OpenError> {
         match error {
@@ -98,18 +110,16 @@ pub(crate) fn check(files: &Arc<dyn Files>, directory: &Path) -> Result<CheckRep
     if let Err(error) = versions {
         report.note(error)?;
     }
-    let mut newest = state.revision;
     let tail = replay::replay(
         &**files,
         directory,
         state.store,
         state.revision,
         &mut |record| {
-            newest = record.revision;
+            report.add(record);
             Ok(())
         },
     );
-    report.revision = newest;
     match tail {
         Ok(tail) => {
             report.log_groups = tail.groups;
