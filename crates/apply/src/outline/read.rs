@@ -360,8 +360,11 @@ impl<'a> Scan<'a> {
             true => json::end_at_quote(self.bytes, start),
             false => json::end_of_verbatim(self.bytes, start),
         };
-        self.at = end;
-        self.take(b'"').map(|()| (start, end))
+        // A line break before the quote is a mistake, not space.
+        (self.bytes.get(end) == Some(&b'"')).then(|| {
+            self.at = end + 1;
+            (start, end)
+        })
     }
 
     fn word(&mut self, word: &str) -> Option<()> {
