@@ -31,7 +31,7 @@ const CONDITIONS_MAX: usize = 64;
 pub(crate) fn webhooks(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     if old.is_some() {
-        meta::again_plain(new, false, &mut errors);
+        meta::again_plain(new, false, names::name_is_dns_subdomain, &mut errors);
     }
     let root = Path::root();
     let path = root.field("webhooks");

@@ -158,7 +158,7 @@ pub(crate) fn namespace(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<
     match (old, subresource) {
         (old, "") => {
             if old.is_some() {
-                meta::again(new, false, &mut errors);
+                meta::again_named(new, false, names::name_is_dns_label, &mut errors);
             }
             for (_, name) in texts(finalizers) {
                 finalizer(name, &path, &mut errors);

@@ -32,7 +32,7 @@ pub(crate) fn class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let path = root.field("spec");
     let spec = new.object_or_empty("spec");
     if old.is_some() {
-        meta::again(new, false, &mut errors);
+        meta::again_unnamed(new, false, &mut errors);
     }
     selectors(
         spec.list("selectors"),

@@ -124,13 +124,39 @@ pub(crate) fn validate_embedded(metadata: &Map) -> Vec<FieldError> {
 
 /// What the kinds that check the whole object on every update check again.
 pub(crate) fn again(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
-    again_plain(new, namespaced, errors);
-    finalizers_qualified(new.object_or_empty("metadata"), errors);
+    again_named(new, namespaced, names::name_is_dns_subdomain, errors);
+}
+
+/// The same, for kinds whose names are no subdomains.
+pub(crate) fn again_named(
+    new: &Map,
+    namespaced: bool,
+    rule: names::NameRule,
+    errors: &mut Vec<FieldError>,
+) {
+    let metadata = new.object_or_empty("metadata");
+    name(metadata, rule, errors);
+    common(namespaced, metadata, errors);
+    finalizers_qualified(metadata, errors);
 }
 
 /// The same, for the groups that let finalizers be without a domain.
-pub(crate) fn again_plain(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
-    common(namespaced, new.object_or_empty("metadata"), errors);
+pub(crate) fn again_plain(
+    new: &Map,
+    namespaced: bool,
+    rule: names::NameRule,
+    errors: &mut Vec<FieldError>,
+) {
+    let metadata = new.object_or_empty("metadata");
+    name(metadata, rule, errors);
+    common(namespaced, metadata, errors);
+}
+
+/// The same, for kinds that do not look at what a name was made from.
+pub(crate) fn again_unnamed(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
+    let metadata = new.object_or_empty("metadata");
+    common(namespaced, metadata, errors);
+    finalizers_qualified(metadata, errors);
 }
 
 fn name(metadata: &Map, rule: names::NameRule, errors: &mut Vec<FieldError>) {

@@ -187,7 +187,7 @@ pub(crate) fn runtime_class(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldE
     let mut errors = Errors::new();
     let root = Path::root();
     if old.is_some() {
-        meta::again_plain(new, false, &mut errors);
+        meta::again_plain(new, false, names::name_is_dns_subdomain, &mut errors);
     }
     let handler = new.text("handler");
     check::label(handler, &root.field("handler"), &mut errors);

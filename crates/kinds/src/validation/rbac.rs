@@ -19,7 +19,7 @@ const ROLE_REFERENCE: Shape = Shape(&[
 pub(crate) fn role(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     if old.is_some() {
-        meta::again(new, true, &mut errors);
+        meta::again_named(new, true, names::name_is_path_segment, &mut errors);
     }
     rules(new, true, &mut errors);
     errors
@@ -29,7 +29,7 @@ pub(crate) fn role(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
 pub(crate) fn cluster_role(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     if old.is_some() {
-        meta::again(new, false, &mut errors);
+        meta::again_named(new, false, names::name_is_path_segment, &mut errors);
     }
     rules(new, false, &mut errors);
     if let Some(aggregation) = new.object("aggregationRule") {
@@ -103,7 +103,7 @@ fn binding(new: &Map, old: Option<&Map>, namespaced: bool, kinds: &[&str]) -> Ve
     let mut errors = Errors::new();
     let root = Path::root();
     if old.is_some() {
-        meta::again(new, namespaced, &mut errors);
+        meta::again_named(new, namespaced, names::name_is_path_segment, &mut errors);
     }
     let role = new.object_or_empty("roleRef");
     let path = root.field("roleRef");

@@ -46,7 +46,7 @@ const VERDICTS: [&str; 3] = ["Approved", "Denied", "Failed"];
 pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<FieldError> {
     let mut errors = Errors::new();
     if old.is_some() {
-        meta::again(new, false, &mut errors);
+        meta::again_named(new, false, names::name_is_path_segment, &mut errors);
     }
     let root = Path::root();
     let spec = new.object_or_empty("spec");

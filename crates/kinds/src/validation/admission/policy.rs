@@ -37,7 +37,7 @@ pub(crate) fn validating_policy(
         return errors;
     }
     if old.is_some() {
-        meta::again_plain(new, false, &mut errors);
+        meta::again_plain(new, false, names::name_is_dns_subdomain, &mut errors);
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
@@ -319,7 +319,7 @@ pub(crate) fn mutating_policy(new: &Map, old: Option<&Map>, _: &str) -> Vec<Fiel
     let mut errors = Errors::new();
     let root = Path::root();
     if old.is_some() {
-        meta::again_plain(new, false, &mut errors);
+        meta::again_plain(new, false, names::name_is_dns_subdomain, &mut errors);
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
@@ -438,7 +438,7 @@ pub(crate) fn mutating_policy_binding(new: &Map, old: Option<&Map>, _: &str) -> 
 
 fn binding(new: &Map, old: Option<&Map>, spec: &Map, path: &Path<'_>, errors: &mut Errors) {
     if old.is_some() {
-        meta::again_plain(new, false, errors);
+        meta::again_plain(new, false, names::name_is_dns_subdomain, errors);
     }
     check::subdomain(spec.text("policyName"), &path.field("policyName"), errors);
     if let Some(reference) = spec.object("paramRef") {

@@ -155,6 +155,28 @@ fn the_code_of_some_kinds_does_not_look_again() {
 }
 
 #[test]
+fn what_a_name_was_made_from_is_looked_at_by_the_code_of_some_kinds() {
+    let old = metadata(value!({"name": "good", "namespace": "here"}));
+    let mut new = old.clone();
+    new.object_at("metadata")
+        .insert("generateName", "G_".into());
+    for (group, resource, times) in [
+        ("", "configmaps", 1),
+        ("batch", "cronjobs", 0),
+        // Their names are no domains.
+        ("rbac.authorization.k8s.io", "roles", 0),
+    ] {
+        let kind = Catalogue::builtin().resource(group, "v1", resource);
+        let kind = kind.expect("it is built in");
+        let (errors, _) = kind.validate_after(Vec::new(), &new, Some(&old), "");
+        let found = errors
+            .iter()
+            .filter(|it| it.field == "metadata.generateName");
+        assert_eq!(found.count(), times, "{resource}: {errors:?}");
+    }
+}
+
+#[test]
 fn kinds_that_do_not_look_at_metadata_tell_their_own_mistakes_alone() {
     let kind = Catalogue::builtin()
         .resource("policy", "v1", "poddisruptionbudgets")
