@@ -187,6 +187,19 @@ impl Chain {
         quota::charge(resources, request, object, old).await
     }
 
+    /// Plugins that look at where something is sent that is never stored.
+    pub(crate) async fn receive(
+        &self,
+        resources: &Resources,
+        request: &Request<'_>,
+        object: &Map,
+    ) -> Result<(), Error> {
+        if self.has(Plugin::NamespaceLifecycle) {
+            namespaces::check_alive(resources, request, object, None).await?;
+        }
+        Ok(())
+    }
+
     /// Plugins that may refuse a deletion.
     pub(crate) async fn delete(
         &self,

@@ -60,6 +60,21 @@ async fn a_pod_is_bound_once() {
 }
 
 #[tokio::test]
+async fn an_action_needs_its_namespace_first() {
+    let resources = server().await;
+    let pods = || {
+        Ask::new(&resources, "", "pods")
+            .within("nowhere")
+            .named("one")
+    };
+    // Neither names the pod of the path, which would be told where there is a namespace.
+    let said = refusal(pods().under("binding").create(binding("two", "n1")).await);
+    assert_eq!(said, "namespaces \"nowhere\" not found");
+    let said = refusal(pods().under("eviction").create(eviction("two")).await);
+    assert_eq!(said, "namespaces \"nowhere\" not found");
+}
+
+#[tokio::test]
 async fn a_budget_stops_an_eviction() {
     let resources = server().await;
     let budgets = Ask::new(&resources, "policy", "poddisruptionbudgets");

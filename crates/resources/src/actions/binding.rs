@@ -31,6 +31,7 @@ impl Resources {
         let Parsed { mut wanted, .. } = body::read(&self.catalogue(), &sent, body)?;
         let binding = &mut wanted.object;
         check_namespace(&sent, binding)?;
+        self.admission.receive(self, request, binding).await?;
         let name = Text::from(meta_text(binding, "name"));
         if !request.name.is_empty() && name != request.name {
             let text = "name in URL does not match name in Binding object";

@@ -40,6 +40,7 @@ impl Resources {
         let Parsed { mut wanted, .. } = body::read(&self.catalogue(), &sent, body)?;
         let eviction = &mut wanted.object;
         check_namespace(&sent, eviction)?;
+        self.admission.receive(self, request, eviction).await?;
         if meta_text(eviction, "name") != request.name {
             let text = "name in URL does not match name in Eviction object";
             return Err(Error::BadRequest(text.to_owned()));
