@@ -63,7 +63,7 @@ pub(crate) fn fill_system_fields(object: &mut Map, uid: String, now: Text) {
 /// What an update cannot take away or change: it is taken from the stored object.
 pub(crate) fn keep_system_fields(new: &mut Map, old: &Map) {
     let (old, new) = (meta(old), meta_mut(new));
-    for field in ["generation", "creationTimestamp", "selfLink"] {
+    for field in ["generation", "creationTimestamp"] {
         copy(new, old, field);
     }
     if new

@@ -12,9 +12,9 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 use kinds::Kind;
-use object::field;
+use object::field::{self, quote};
 use object::fields::Comparison;
-use object::{Value, json, value};
+use object::{Value, json, names, value};
 use store::{Page, Range, Record, Revision};
 
 use crate::error::{Error, Subject};
@@ -66,6 +66,7 @@ impl Resources {
         if let Some(version) = version {
             self.wait_for(version).await?;
         }
+        check_path_name(name)?;
         let key = store_name(kind, namespace, name);
         let found = self.store.get(&kind.collection, &key).await;
         let record = found
@@ -451,6 +452,18 @@ impl<'a> Matcher<'a> {
             }
         }
     }
+}
+
+/// Refuses the name of an object that cannot stand in a path.
+pub(crate) fn check_path_name(name: &str) -> Result<(), Error> {
+    let complaints = names::name_is_path_segment(name, false);
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    let (name, why) = (quote(name), complaints.join(";"));
+    Err(Error::BadRequest(format!(
+        "Name parameter invalid: {name}: {why}"
+    )))
 }
 
 /// The store's name of an object.

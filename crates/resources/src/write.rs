@@ -37,7 +37,7 @@ use crate::error::Error;
 use crate::meta::{self, meta, meta_mut, meta_text};
 use crate::ownership::Owners;
 use crate::patch::{Patch, PatchType};
-use crate::read::store_name;
+use crate::read::{check_path_name, store_name};
 use crate::record::{self, Stored};
 use crate::roles::refused;
 use crate::{Request, Resources, ids, kind_subject, subject};
@@ -577,6 +577,10 @@ impl Resources {
         let (kind, old) = (request.kind, live.map());
         let object = &mut draft.object;
         meta::keep_system_fields(object, old);
+        if !request.options.dry_run {
+            // Nothing on disk has one; only what is not stored shows what was sent.
+            meta_mut(object).remove("selfLink");
+        }
         kind.prepare_update(object, old, request.subresource);
         kind.stamp(object, Some(old), request.subresource, &self.now_text());
         draft.has_blanks = kind.complete(object);
@@ -632,6 +636,7 @@ impl Resources {
     /// The record that a write is about.
     pub(crate) async fn stored(&self, request: &Request<'_>) -> Result<Option<Record>, Error> {
         let kind = request.kind;
+        check_path_name(request.name)?;
         let key = store_name(kind, request.namespace, request.name);
         let found = self.store.get(&kind.collection, &key).await;
         found.map_err(|error| Error::from_store(error, || subject(kind, request.name)))

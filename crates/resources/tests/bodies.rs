@@ -45,6 +45,36 @@ async fn which_object_does_a_put_for_nothing_make() {
 }
 
 #[tokio::test]
+async fn some_names_stand_in_no_path() {
+    let server = server().await;
+    for (name, why) in [
+        (".", "may not be '.'"),
+        ("..", "may not be '..'"),
+        ("a%b", "may not contain '%'"),
+    ] {
+        let ask = Ask::new(&server, "", "configmaps").named(name);
+        let said = refusal(ask.merge(value!({})).await);
+        let told = format!("Name parameter invalid: \"{name}\": {why}");
+        assert_eq!(said, told);
+    }
+}
+
+#[tokio::test]
+async fn a_link_to_itself_is_shown_and_never_stored() {
+    let server = server().await;
+    let maps = || Ask::new(&server, "", "configmaps").named("one");
+    let linked = named(value!({"selfLink": "/x"}));
+    let link = |object: &Value| object.str_at(&["metadata", "selfLink"]).map(str::to_owned);
+    let made = Ask::new(&server, "", "configmaps")
+        .create(linked.clone())
+        .await;
+    assert_eq!(link(&made.unwrap()), None);
+    let shown = maps().dry().update(linked.clone()).await.unwrap();
+    assert_eq!(link(&shown).as_deref(), Some("/x"));
+    assert_eq!(link(&maps().update(linked).await.unwrap()), None);
+}
+
+#[tokio::test]
 async fn when_is_a_version_of_a_new_object_refused() {
     let server = server().await;
     let leases = || Ask::new(&server, "coordination.k8s.io", "leases");
