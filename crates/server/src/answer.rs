@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Uri};
 use object::field::FieldError;
 use object::{Value, json, yaml};
 use resources::Error;
@@ -387,4 +387,15 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
 /// The text for paths that no part of the server knows.
 pub(crate) fn page_not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// The answer to a path that ends where a resource should be named: upstream's words, which blame
+/// the server, with a status that does not.
+pub(crate) fn no_request_info(uri: &Uri, path: &str) -> Response<Body> {
+    let asked = uri.path_and_query().map_or("", |asked| asked.as_str());
+    let words = format!(
+        "Internal Server Error: {asked:?}: failed to create RequestInfo: unable to determine kind \
+         and namespace from url, {path}\n"
+    );
+    text(StatusCode::BAD_REQUEST, words)
 }

@@ -46,6 +46,9 @@ pub(crate) async fn answer(
     }
     if path.subresource == "log" {
         negotiate::accept(call.header(header::ACCEPT), LOG)?;
+    } else if !call.query.all("dryRun").is_empty() {
+        let text = "dryRun is not supported";
+        return Err(Failure::new(400, "BadRequest", text));
     }
     let options = WriteOptions::default();
     let request = verbs::request(call, kind, path, &options, warnings);

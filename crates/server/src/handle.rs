@@ -27,7 +27,7 @@ use crate::metrics::{self, Labels};
 use crate::negotiate::{self, is_pretty};
 use crate::openid::OpenId;
 use crate::query::Query;
-use crate::request::{RequestInfo, ResourcePath};
+use crate::request::{BadPath, RequestInfo, ResourcePath};
 use crate::serve::Stranger;
 use crate::state::State;
 use crate::{aggregate, debugging, health, impersonation, openapi, verbs, websocket};
@@ -176,9 +176,13 @@ async fn answer_to(
         trail: None,
         alarm: arrival.alarm,
     };
-    let Ok(info) = info else {
-        let text = "the path of the request is not valid percent-encoded UTF-8";
-        return call.fail(Failure::new(400, "BadRequest", text));
+    let info = match info {
+        Ok(info) => info,
+        Err(BadPath::Encoding) => {
+            let text = "the path of the request is not valid percent-encoded UTF-8";
+            return call.fail(Failure::new(400, "BadRequest", text));
+        }
+        Err(BadPath::NoResource(path)) => return answer::no_request_info(&call.uri, &path),
     };
     labels.verb = info.verb;
     if let Some(place) = &arrival.place {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use kinds::{Catalogue, Kind};
 use object::{Map, json, value};
 use resources::Resources;
@@ -85,11 +85,8 @@ struct Index {
     etag: HeaderValue,
 }
 
-/// Answers a path below `/openapi/`.
+/// Answers a path below `/openapi/`, by whatever method it is asked for.
 pub(crate) async fn answer(call: &Call, path: &str) -> Response<Body> {
-    if !matches!(call.method, Method::GET | Method::HEAD) {
-        return call.fail(Failure::method_not_allowed());
-    }
     let has_remotes = !call.state.remotes.table().is_empty();
     if has_remotes && let Some(answer) = remote::answer(call, path).await {
         return answer;
@@ -210,7 +207,7 @@ impl Documents {
                 };
                 serve(call, Version::Two, |_| with_etag(&etag), packed)
             }
-            "/openapi/v3" | "/openapi/v3/" => self.index().respond(call),
+            "/openapi/v3" => self.index().respond(call),
             _ => match self.document(path) {
                 Some(document) => self.serve_document(call, path, document),
                 None => status(StatusCode::NOT_FOUND),

@@ -34,19 +34,32 @@ pub(crate) struct ResourcePath {
     pub rest: String,
     /// The deprecated `/watch/` form.
     pub watch_prefix: bool,
+    /// Whether the path itself gives the name.
+    pub is_named: bool,
 }
+
+/// A path that says how and not what.
+#[derive(Debug, PartialEq, Eq)]
+struct Unfinished;
 
 /// Why a path cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadPath;
+pub(crate) enum BadPath {
+    /// It is not UTF-8 in the encoding of URLs.
+    Encoding,
+    /// It ends where a resource should be named; this is the path.
+    NoResource(String),
+}
 
 impl RequestInfo {
     /// Parses the path and, where the verb depends on them, the query parameters.
     pub(crate) fn new(method: &Method, path: &str, query: &Query) -> Result<RequestInfo, BadPath> {
-        let path = percent_decode(path).ok_or(BadPath)?;
+        let path = percent_decode(path).ok_or(BadPath::Encoding)?;
         let verb = method_name(method);
         let odd_method = (verb == "other").then(|| method.as_str().to_lowercase());
-        let resource = ResourcePath::parse(&path);
+        let Ok(resource) = ResourcePath::parse(&path) else {
+            return Err(BadPath::NoResource(path));
+        };
         let Some(mut resource) = resource else {
             return Ok(RequestInfo {
                 path,
@@ -100,19 +113,24 @@ impl RequestInfo {
 }
 
 impl ResourcePath {
-    fn parse(path: &str) -> Option<ResourcePath> {
+    /// What a path names; `None` if it is none of the API's resources.
+    fn parse(path: &str) -> Result<Option<ResourcePath>, Unfinished> {
         let inner = path.strip_prefix('/').unwrap_or(path);
         let inner = inner.strip_suffix('/').unwrap_or(inner);
         let parts: Vec<&str> = inner.split('/').collect();
-        // Empty and dotted segments name nothing; a path with them is no resource.
-        if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
-            return None;
+        // Empty segments name nothing; a path with them is no resource. A dot is a name like any
+        // other: nothing is ever resolved.
+        if parts.contains(&"") {
+            return Ok(None);
         }
         let (group, version, mut parts) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
-            _ => return None,
+            _ => return Ok(None),
         };
+        if let ["watch" | "proxy"] = parts {
+            return Err(Unfinished);
+        }
         let mut out = ResourcePath {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -129,16 +147,19 @@ impl ResourcePath {
                 parts = rest;
             }
         }
-        let (resource, parts) = parts.split_first()?;
+        let Some((resource, parts)) = parts.split_first() else {
+            return Ok(None);
+        };
         out.resource = (*resource).to_owned();
         if let Some((name, parts)) = parts.split_first() {
             out.name = (*name).to_owned();
+            out.is_named = true;
             if let Some((subresource, parts)) = parts.split_first() {
                 out.subresource = (*subresource).to_owned();
                 out.rest = parts.join("/");
             }
         }
-        Some(out)
+        Ok(Some(out))
     }
 
     /// The resource as permissions name it: `pods` or `pods/status`.
@@ -268,12 +289,7 @@ mod tests {
 
     #[test]
     fn tricks_with_a_path_name_nothing() {
-        for path in [
-            "/api//v1/pods",
-            "/api/v1/../v1/pods",
-            "/api/v1/namespaces//pods",
-            "//api/v1/x//",
-        ] {
+        for path in ["/api//v1/pods", "/api/v1/namespaces//pods", "//api/v1/x//"] {
             assert_eq!(parse(Method::GET, path).resource, None, "{path}");
         }
         assert_eq!(
@@ -282,8 +298,19 @@ mod tests {
         );
         assert_eq!(
             RequestInfo::new(&Method::GET, "/api/%zz", &Query::parse("")),
-            Err(BadPath)
+            Err(BadPath::Encoding)
         );
+        // Dots are names that nothing has.
+        assert_eq!(
+            told(Method::GET, "/api/v1/../v1/pods"),
+            "get /v1 ../pods ns= name=v1"
+        );
+        for path in ["/api/v1/watch", "/apis/apps/v1/proxy/"] {
+            assert_eq!(
+                RequestInfo::new(&Method::GET, path, &Query::parse("")),
+                Err(BadPath::NoResource(path.to_owned()))
+            );
+        }
         // Paths are case-sensitive: this is a resource that nobody serves.
         assert_eq!(told(Method::GET, "/api/v1/PODS"), "list /v1 PODS ns= name=");
     }

@@ -68,6 +68,7 @@ async fn dispatch(
     if is_connection(kind, &path.subresource) {
         return Box::pin(connect::answer(call, kind, verb, path, warnings)).await;
     }
+    check_namespace_name(kind, verb, path)?;
     let operation = if kind.is_custom() {
         custom_operation(kind, verb, path)?
     } else {
@@ -75,6 +76,10 @@ async fn dispatch(
         warn_of_deprecation(kind, warnings);
         operation
     };
+    if operation == Operation::Patch && !kind.is_custom() {
+        // What the path takes at all is looked at before anything that is said about the answer.
+        check_patch_type(call)?;
+    }
     let stream = match operation {
         Operation::Watch | Operation::List => Stream::Offered,
         _ => Stream::No,
@@ -111,6 +116,19 @@ async fn dispatch(
             .await
         }
     }
+}
+
+/// Nothing can be looked for in a namespace with such a name. Writes find out that it is not there.
+fn check_namespace_name(kind: &Kind, verb: &str, path: &ResourcePath) -> Result<(), Failure> {
+    let is_dots = matches!(path.namespace.as_str(), "." | "..");
+    if !kind.namespaced || !is_dots || matches!(verb, "create" | "update" | "patch") {
+        return Ok(());
+    }
+    let mut key = format!("/{}/{}", kind.resource, path.namespace);
+    if !path.name.is_empty() {
+        key = format!("{key}/{}", path.name);
+    }
+    Err(Error::BadRequest(format!("invalid key: {key:?}")).into())
 }
 
 /// Whether an object or a part of it can be shown as a table. What is answered and never stored
@@ -197,8 +215,7 @@ fn operation(
         return Err(Failure::no_such_resource());
     }
     let all_namespaces = kind.namespaced && path.namespace.is_empty();
-    let selected = matches!(verb, "list" | "watch" | "deletecollection");
-    if all_namespaces && !path.name.is_empty() && !selected {
+    if all_namespaces && (path.is_named || only_created) {
         return Err(Failure::no_such_resource());
     }
     let (operation, name) = match (verb, &call.method) {
@@ -230,11 +247,11 @@ async fn get(
     representation: Representation,
 ) -> Result<Response<Body>, Failure> {
     let resources = &call.state.resources;
-    let version = call.query.version()?;
     if call.query.flag("export") {
         let text = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(Error::BadRequest(text.to_owned()).into());
     }
+    let version = call.query.version()?;
     if path.subresource == "scale" {
         let scale = resources.scale(kind, &path.namespace, &path.name).await?;
         return render::virtual_object(call, kind, scale, representation);
@@ -291,8 +308,11 @@ async fn update(
     representation: Representation,
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
-    let body = read_body(call).await?;
+    let bytes = read_bytes(call).await?;
+    // An update looks at its options before it looks at what its body is; a create does not.
     let options = write_options(call, Verb::Update)?;
+    let media = negotiate::body_media(call.header(header::CONTENT_TYPE))?;
+    let body = RequestBody { media, bytes };
     let request = request(call, kind, path, &options, warnings);
     let resources = &call.state.resources;
     let written = if path.subresource == "scale" {
@@ -310,10 +330,8 @@ async fn patch(
     representation: Representation,
     warnings: &Warnings,
 ) -> Result<Response<Body>, Failure> {
-    let content_type = call.header(header::CONTENT_TYPE).unwrap_or_default();
-    let content_type = content_type.split(';').next().unwrap_or_default().trim();
     let patch_type = patch_type(
-        content_type,
+        patch_media(call),
         kind,
         call.state.resources.has_server_side_apply(),
     )?;
@@ -341,6 +359,21 @@ async fn patch(
     respond_written(call, kind, written, representation)
 }
 
+/// What a patch says it is.
+fn patch_media(call: &Call) -> &str {
+    let content_type = call.header(header::CONTENT_TYPE).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Refuses what no patch of a built-in kind can be.
+fn check_patch_type(call: &Call) -> Result<(), Failure> {
+    if PatchType::of_media_type(patch_media(call)).is_some() {
+        return Ok(());
+    }
+    let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+    Err(failure.about(Default::default()))
+}
+
 /// The patch type of a content type, if it is switched on and the kind takes it.
 fn patch_type(
     content_type: &str,
@@ -355,10 +388,6 @@ fn patch_type(
     };
     match found {
         Some(patch_type) if takes(patch_type) => Ok(patch_type),
-        None if !kind.is_custom() => {
-            let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-            Err(failure.about(Default::default()))
-        }
         _ => {
             let all = [
                 PatchType::Json,

@@ -9,6 +9,28 @@ use resources::options::{DeleteOptions, check_dry_run, refuse};
 use crate::query::{check_propagation, propagation};
 
 const KIND: &str = "DeleteOptions";
+/// Kinds that upstream's decoder of options knows beside that one, whatever their version.
+const KNOWN: [&str; 7] = [
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "CreateOptions",
+    "Status",
+    "UpdateOptions",
+];
+/// Those that it knows in the version that stands for none.
+const KNOWN_IN_META: [&str; 8] = [
+    "GetOptions",
+    "ListOptions",
+    "PartialObjectMetadata",
+    "PartialObjectMetadataList",
+    "PatchOptions",
+    "Table",
+    "TableOptions",
+    "WatchEvent",
+];
+const META: &str = "meta.k8s.io/v1";
 const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Reads a body that is not empty.
@@ -51,11 +73,11 @@ fn check_kind(said: &Map) -> Result<(), Error> {
     if matches!(kind, "" | KIND) {
         return Ok(());
     }
-    let version = if version.is_empty() {
-        "meta.k8s.io/v1"
-    } else {
-        version
-    };
+    let version = if version.is_empty() { META } else { version };
+    if KNOWN.contains(&kind) || (version == META && KNOWN_IN_META.contains(&kind)) {
+        let text = format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion");
+        return Err(Error::BadRequest(text));
+    }
     Err(Error::BadRequest(format!(
         "no kind \"{kind}\" is registered for version \"{version}\" in scheme \
          \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
@@ -118,6 +140,19 @@ mod tests {
             (
                 r#"{"apiVersion":"a/b/c","kind":"DeleteOptions"}"#,
                 "unexpected GroupVersion string: a/b/c",
+            ),
+            (
+                r#"{"apiVersion":"apps/v1","kind":"Status"}"#,
+                "converting (v1.Status) to (v1.DeleteOptions): unknown conversion",
+            ),
+            (
+                r#"{"kind":"Table"}"#,
+                "converting (v1.Table) to (v1.DeleteOptions): unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Table"}"#,
+                "no kind \"Table\" is registered for version \"v1\" in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
             ),
             (
                 r#"{"apiVersion":1,"kind":"DeleteOptions"}"#,
