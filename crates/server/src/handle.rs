@@ -178,11 +178,7 @@ async fn answer_to(
     };
     let info = match info {
         Ok(info) => info,
-        Err(BadPath::Encoding) => {
-            let text = "the path of the request is not valid percent-encoded UTF-8";
-            return call.fail(Failure::new(400, "BadRequest", text));
-        }
-        Err(BadPath::NoResource(path)) => return answer::no_request_info(&call.uri, &path),
+        Err(bad) => return refuse_path(&call, &bad),
     };
     labels.verb = info.verb;
     if let Some(place) = &arrival.place {
@@ -234,6 +230,16 @@ async fn answer_to(
         mark_stranger(answer)
     } else {
         answer
+    }
+}
+
+fn refuse_path(call: &Call, bad: &BadPath) -> Response<Body> {
+    match bad {
+        BadPath::Encoding => {
+            let text = "the path of the request is not valid percent-encoded UTF-8";
+            call.fail(Failure::new(400, "BadRequest", text))
+        }
+        BadPath::NoResource(path) => answer::no_request_info(&call.uri, path),
     }
 }
 
