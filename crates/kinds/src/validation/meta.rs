@@ -134,10 +134,8 @@ pub(crate) fn again_named(
     rule: names::NameRule,
     errors: &mut Vec<FieldError>,
 ) {
-    let metadata = new.object_or_empty("metadata");
-    name(metadata, rule, errors);
-    common(namespaced, metadata, errors);
-    finalizers_qualified(metadata, errors);
+    again_plain(new, namespaced, rule, errors);
+    finalizers_qualified(new.object_or_empty("metadata"), errors);
 }
 
 /// The same, for the groups that let finalizers be without a domain.
