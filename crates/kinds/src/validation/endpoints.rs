@@ -255,7 +255,7 @@ pub(crate) fn ip_address(new: &Map, old: Option<&Map>, _: &str) -> Vec<FieldErro
     let mut errors = Errors::new();
     let root = Path::root();
     if old.is_some() {
-        meta::again_named(new, false, names::name_is_path_segment, &mut errors);
+        meta::again_unnamed(new, false, &mut errors);
     }
     let metadata = root.field("metadata");
     for key in ["generateName", "name"] {

@@ -150,7 +150,7 @@ pub(crate) fn again_plain(
     common(namespaced, metadata, errors);
 }
 
-/// The same, for kinds that do not look at what a name was made from.
+/// The same, for kinds that look at names in a way of their own.
 pub(crate) fn again_unnamed(new: &Map, namespaced: bool, errors: &mut Vec<FieldError>) {
     let metadata = new.object_or_empty("metadata");
     common(namespaced, metadata, errors);

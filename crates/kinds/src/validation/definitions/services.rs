@@ -24,7 +24,8 @@ pub(crate) fn api_service(new: &Map, old: Option<&Map>, subresource: &str) -> Ve
         return errors;
     }
     if old.is_some() {
-        meta::again_plain(new, false, names::name_is_path_segment, &mut errors);
+        // The name is looked at below, together with what it is made of.
+        meta::again_plain(new, false, |_, _| Vec::new(), &mut errors);
     }
     let spec = new.object_or_empty("spec");
     let path = root.field("spec");
