@@ -113,7 +113,7 @@ impl Owners {
             .flatten()
     }
 
-    /// Takes back new times if neither the object nor its owners changed.
+    /// Takes back new times if the owners are the same.
     pub(crate) fn keep_times(&mut self, old: &Owners) {
         self.0 = std::mem::take(&mut self.0).without_new_times(&old.0);
     }

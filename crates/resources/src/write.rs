@@ -459,12 +459,11 @@ impl Resources {
         let lease = self
             .allocate_changed(request, &mut draft.object, old)
             .await?;
-        // Whoever asks for a change, be it one that the kind then drops, moves its entry's time.
-        if draft.is_as_stored(kind, old) {
-            draft.owners.keep_times(&live.owners);
-        }
+        draft.keep_times(kind, &live);
         let errors = self.admin_access(request, &draft.object, Some(old)).await?;
         let forgiven = self.shape_changed(request, &live, &mut draft, errors)?;
+        // All that was asked for may be what the server or the kind has dropped.
+        draft.keep_times(kind, &live);
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));
             request.warnings.add(advice);

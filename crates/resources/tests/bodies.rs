@@ -1,8 +1,10 @@
 //! What bodies say about identity, version and managed fields.
 
+use std::time::Duration;
+
 use object::{Value, value};
 
-use crate::fixture::{Ask, refusal, server};
+use crate::fixture::{Ask, refusal, server, server_and_clock};
 
 const UID: &str = "11111111-1111-1111-1111-111111111111";
 
@@ -301,4 +303,34 @@ async fn what_is_empty_is_judged_as_such_and_then_forgotten() {
         created.at(&["status", "allocatable"]),
         Some(&value!({"cpu": "1"}))
     );
+}
+
+#[tokio::test]
+async fn a_change_that_the_server_drops_is_no_write() {
+    let (server, clock) = server_and_clock().await;
+    let ask = || Ask::new(&server, "apps", "deployments").named("one");
+    let template = value!({
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}
+    });
+    let spec = value!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let object = |metadata: Value| {
+        let mut object = named(metadata);
+        let object_map = object.as_object_mut().unwrap();
+        object_map.insert("spec", spec.clone());
+        object
+    };
+    let made = ask().create(object(value!({}))).await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    for dropped in [
+        value!({"generation": 99}),
+        value!({"creationTimestamp": "2001-01-01T00:00:00Z"}),
+        value!({"selfLink": "/somewhere"}),
+    ] {
+        let updated = ask().update(object(dropped.clone())).await.unwrap();
+        assert_eq!(updated, made, "{dropped:?}");
+    }
+    let labels = value!({"labels": {"a": "b"}});
+    let updated = ask().update(object(labels)).await.unwrap();
+    assert_ne!(updated, made, "a label is a change");
 }

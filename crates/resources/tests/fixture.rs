@@ -18,6 +18,10 @@ pub(crate) async fn server_without(plugins: &[&str]) -> Resources {
 
 /// Objects with the bootstrap's, and the usual plugins with some more and without others.
 pub(crate) async fn server_with(enabled: &[&str], disabled: &[&str]) -> Resources {
+    start(enabled, disabled).await.0
+}
+
+async fn start(enabled: &[&str], disabled: &[&str]) -> (Resources, Arc<FalseClock>) {
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     let (enabled, disabled): (Vec<String>, Vec<String>) = (names(enabled), names(disabled));
     let clock = Arc::new(FalseClock::new(1_700_000_000_000));
@@ -26,18 +30,23 @@ pub(crate) async fn server_with(enabled: &[&str], disabled: &[&str]) -> Resource
         ..Options::default()
     });
     let chain = Chain::new(&enabled, &disabled).expect("the plugins are known");
-    let resources = Resources::new(store, clock, chain);
+    let resources = Resources::new(store, clock.clone(), chain);
     let address = "127.0.0.1:6443".parse().expect("an address");
     resources
         .bootstrap(address)
         .await
         .expect("the bootstrap works");
-    resources
+    (resources, clock)
 }
 
 /// Objects without the plugin that wants a controller to make service accounts.
 pub(crate) async fn server() -> Resources {
     server_without(&["ServiceAccount"]).await
+}
+
+/// The same, and the clock that it goes by.
+pub(crate) async fn server_and_clock() -> (Resources, Arc<FalseClock>) {
+    start(&[], &["ServiceAccount"]).await
 }
 
 /// A request, in the namespace `default` unless another is named.

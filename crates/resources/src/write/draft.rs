@@ -6,6 +6,7 @@ use object::{Map, Value};
 use crate::body::Wanted;
 use crate::meta::{meta, meta_mut};
 use crate::ownership::Owners;
+use crate::write::Live;
 
 /// What an object should become.
 #[derive(Clone)]
@@ -47,8 +48,15 @@ impl Draft {
         }
     }
 
+    /// Takes back new times of its owners if it is the object that is stored.
+    pub(super) fn keep_times(&mut self, kind: &Kind, live: &Live) {
+        if self.is_as_stored(kind, live.map()) {
+            self.owners.keep_times(&live.owners);
+        }
+    }
+
     /// Whether it is the object that is stored: to that, blanks make no difference.
-    pub(super) fn is_as_stored(&self, kind: &Kind, old: &Map) -> bool {
+    fn is_as_stored(&self, kind: &Kind, old: &Map) -> bool {
         match self.has_blanks {
             true => kind.print(self.object.clone()) == *old,
             false => self.object == *old,
