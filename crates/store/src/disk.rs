@@ -18,7 +18,9 @@ mod packs;
 mod past;
 mod replay;
 mod sealer;
+mod segments;
 mod wal;
+mod way;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -41,7 +43,8 @@ use committer::{Committer, Job, Outbox};
 use database::State;
 use keeper::Keeper;
 pub(crate) use sealer::Sealer;
-use wal::{Log, Segments};
+use segments::Segments;
+use wal::Log;
 
 pub use backup::BackupReport;
 pub(crate) use backup::{backup, restore};
@@ -190,6 +193,7 @@ impl Engine {
             tasks,
             jobs: jobs.downgrade(),
             pending_bytes: shared.behind_bytes.load(Ordering::SeqCst),
+            pending_since: (!pending.is_empty()).then(std::time::Instant::now),
             pending,
             lock,
         };
@@ -369,7 +373,7 @@ fn open_database(files: &Arc<dyn Files>, directory: &Path) -> Result<database::O
         .map_err(|error| OpenError::io("list", directory, error))?;
     if names
         .iter()
-        .any(|name| wal::segment_sequence(name).is_some())
+        .any(|name| segments::segment_sequence(name).is_some())
     {
         let path = database::path(directory);
         return Err(OpenError::corrupt(

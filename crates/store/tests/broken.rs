@@ -189,6 +189,9 @@ fn a_flipped_bit_is_harmless_or_refused_by_name() {
     let mut refused = 0;
     for (state, disk) in &closed {
         for (path, length) in disk.list_all() {
+            if length == 0 {
+                continue; // A segment of the log that was just begun has no bits.
+            }
             let mut random = Random::new(7);
             let content = disk.content(&path);
             // Mostly where something is; sometimes anywhere.

@@ -78,6 +78,44 @@ fn a_store_goes_on_after_close_and_after_drop() {
     });
 }
 
+/// The sizes of the log's segments, in order.
+fn segment_sizes(directory: &Path) -> Vec<u64> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let mut segments: Vec<_> = entries
+        .filter(|entry| entry.file_name().to_str().unwrap().starts_with("wal-"))
+        .map(|entry| (entry.file_name(), entry.metadata().unwrap().len()))
+        .collect();
+    segments.sort();
+    segments.into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+/// Segments were begun when the one in use was half full: a burst of writes found the disk busy
+/// with filling them, and waited for them in the end.
+#[test]
+fn the_next_segment_of_the_log_is_filled_while_nothing_is_written() {
+    const KIB: u64 = 1024;
+    let scratch = Scratch::new();
+    let directory = scratch.path("data");
+    let store = open(&directory).unwrap();
+    // The newest ones: the checkpoint may have replaced others already.
+    let wait_for = |sizes: [u64; 2]| {
+        let began = std::time::Instant::now();
+        loop {
+            let seen = segment_sizes(&directory);
+            if seen.ends_with(&sizes) {
+                return;
+            }
+            assert!(began.elapsed().as_secs() < 60, "{seen:?}, not {sizes:?}");
+            std::thread::yield_now();
+        }
+    };
+    run(set(&store, "pods", "small", Some("x"))).unwrap();
+    wait_for([256 * KIB, 2_048 * KIB]);
+    let large = "x".repeat(300 * KIB as usize);
+    run(set(&store, "pods", "large", Some(&large))).unwrap();
+    wait_for([2_048 * KIB, 4_096 * KIB]);
+}
+
 #[test]
 fn a_path_that_cannot_be_used_is_named() {
     let scratch = Scratch::new();

@@ -11,7 +11,7 @@ use super::database::{self, KEYS, LOG, MARKS, State, guard, key_value};
 use super::failure::OpenError;
 use super::files::{DataFile, Files, Presence};
 use super::sealer::Sealer;
-use super::{random, take_directory, wal};
+use super::{random, segments, take_directory};
 use crate::index::Slice;
 use crate::record::Revision;
 use crate::view::View;
@@ -164,7 +164,7 @@ pub(crate) fn restore(
         .list(directory)
         .map_err(|error| OpenError::io("list", directory, error))?;
     let is_store =
-        |name: &String| name == database::FILE_NAME || wal::segment_sequence(name).is_some();
+        |name: &String| name == database::FILE_NAME || segments::segment_sequence(name).is_some();
     if names.iter().any(is_store) {
         return Err(OpenError::Exists {
             path: directory.display().to_string(),

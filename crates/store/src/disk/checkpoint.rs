@@ -15,6 +15,7 @@ use super::failure::OpenError;
 use super::files::Files;
 use super::packs::{self, Packer};
 use super::sealer::Sealer;
+use super::way::Way;
 use crate::record::Revision;
 use crate::view::Commit;
 
@@ -94,7 +95,7 @@ impl Checkpoint {
     }
 
     /// Adds commits that are durable in the log. Those it has already are left out.
-    pub(crate) fn write(&self, commits: &[Commit]) -> Result<(), OpenError> {
+    pub(crate) fn write(&self, commits: &[Commit], way: &Way<'_>) -> Result<(), OpenError> {
         self.open_again()?;
         let have = self.state().revision;
         let new = commits.partition_point(|commit| commit.revision <= have);
@@ -107,6 +108,7 @@ impl Checkpoint {
             let mut packer = Packer::default();
             let mut versions = Vec::with_capacity(commits.len() - new);
             for commit in &commits[new..] {
+                way.give();
                 let checksum = packer.add(&mut log, commit)?;
                 let place = (&*commit.collection.name, &*commit.name, commit.revision.0);
                 versions.push((place, key_value(checksum, commit.deleted)));
@@ -118,6 +120,7 @@ impl Checkpoint {
             versions.sort_unstable();
             let mut keys = transaction.open_table(KEYS)?;
             for (place, value) in versions {
+                way.give();
                 keys.insert(place, value)?;
             }
             state.revision = newest;
@@ -159,6 +162,7 @@ impl Checkpoint {
         &self,
         collections: &[Arc<str>],
         goal: Revision,
+        way: &Way<'_>,
     ) -> Result<Revision, OpenError> {
         self.open_again()?;
         let from = self.state().compacted.0;
@@ -168,11 +172,12 @@ impl Checkpoint {
             let mut keys = transaction.open_table(KEYS)?;
             let mut gone = transaction.open_table(GONE)?;
             for collection in collections {
-                let mut replaced = replaced_versions(&log, collection, from, until)?;
+                let mut replaced = replaced_versions(&log, collection, from, until, way)?;
                 // In the order of the table, as they were written.
                 replaced.sort_unstable();
                 let mut revisions = Vec::new();
                 for (name, revision) in replaced {
+                    way.give();
                     let key = keys.remove((&**collection, &*name, revision))?;
                     if let Some(key) = key {
                         let checksum = database::parse_key_value(key.value()).0;
@@ -181,7 +186,7 @@ impl Checkpoint {
                     }
                 }
                 revisions.sort_unstable();
-                packs::forget(&mut log, &mut gone, &keys, collection, &revisions)?;
+                packs::forget(&mut log, &mut gone, &keys, collection, &revisions, way)?;
             }
             let mut marks = transaction.open_table(MARKS)?;
             marks.retain_in(..until, |_, _| false)?;
@@ -270,9 +275,11 @@ fn replaced_versions(
     collection: &str,
     from: u64,
     until: u64,
+    way: &Way<'_>,
 ) -> Result<Vec<(String, u64)>, redb::Error> {
     let mut gone = Vec::new();
     for entry in packs::covering(log, collection, from + 1..=until)? {
+        way.give();
         let (_, pack) = entry?;
         for record in packs::records(pack.value()) {
             let record = record.map_err(redb::Error::Corrupted)?;

@@ -10,14 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::Shared;
 use super::committer::Job;
 use super::failure::OpenError;
+use super::way::Way;
 use crate::record::{Error, Revision};
 use crate::view::Commit;
 
 /// History and keys wait no longer than this for their end.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
-/// Commits wait no longer than this for the checkpoint. They are safe in the log meanwhile; what
+/// Commits wait about so long for the checkpoint. They are safe in the log meanwhile; what
 /// grows is the time that a start after a crash takes.
-const WRITE_INTERVAL: Duration = Duration::from_secs(5);
+const WRITE_AFTER: Duration = Duration::from_secs(5);
 /// Commits of this size in sum are written at once.
 const BATCH_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -39,6 +40,8 @@ pub(crate) struct Keeper {
     /// Commits that are in the log only.
     pub(crate) pending: Vec<Commit>,
     pub(crate) pending_bytes: u64,
+    /// Since when there are any.
+    pub(crate) pending_since: Option<Instant>,
     pub(crate) lock: Box<dyn std::any::Any + Send + Sync>,
 }
 
@@ -64,16 +67,15 @@ impl Keeper {
 
     fn work(&mut self) {
         let mut last_round = Instant::now();
-        let mut last_write = Instant::now();
         loop {
             let wait = ROUND_INTERVAL.saturating_sub(last_round.elapsed());
             match self.tasks.recv_timeout(wait) {
                 Ok(Task::Write(commits)) => {
+                    self.pending_since.get_or_insert_with(Instant::now);
                     self.pending_bytes += commits.iter().map(Commit::weight).sum::<u64>();
                     self.pending.extend(commits);
                     if self.pending_bytes >= BATCH_BYTES && !self.shared.is_failing() {
                         self.write_pending();
-                        last_write = Instant::now();
                     }
                 }
                 Ok(Task::Round { reply }) => {
@@ -83,9 +85,9 @@ impl Keeper {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if last_round.elapsed() >= ROUND_INTERVAL {
-                if last_write.elapsed() >= WRITE_INTERVAL || self.shared.is_failing() {
+                let waited = self.pending_since.map(|since| since.elapsed());
+                if waited >= Some(WRITE_AFTER) || self.shared.is_failing() {
                     self.write_pending();
-                    last_write = Instant::now();
                 }
                 // A failure is told to those whose commits it will stop.
                 let _ = self.forget();
@@ -102,6 +104,10 @@ impl Keeper {
         self.forget()
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::new(&self.shared.view)
+    }
+
     fn forget(&self) -> Result<(), Error> {
         self.shared.why_failing()?;
         self.compact().map_err(OpenError::into_error)
@@ -113,7 +119,7 @@ impl Keeper {
             self.shared.set_failure(None);
             return;
         }
-        let result = self.shared.checkpoint.write(&self.pending);
+        let result = self.shared.checkpoint.write(&self.pending, &self.way());
         let checkpointed = self.shared.checkpoint.state().revision;
         // Also after a failure: what was written before it was written.
         let done = self
@@ -125,6 +131,7 @@ impl Keeper {
             .map(|commit| commit.weight())
             .sum();
         self.pending_bytes -= bytes;
+        self.pending_since = (!self.pending.is_empty()).then(Instant::now);
         self.shared.behind_bytes.fetch_sub(bytes, Ordering::SeqCst);
         let removed = match &result {
             Ok(()) => self.shared.segments.remove_until(checkpointed),
@@ -157,7 +164,10 @@ impl Keeper {
             .collect();
         let mut reached = Revision(0);
         while reached < goal {
-            reached = self.shared.checkpoint.compact_step(&collections, goal)?;
+            reached = self
+                .shared
+                .checkpoint
+                .compact_step(&collections, goal, &self.way())?;
             self.shared.view.compact(reached);
         }
         Ok(())

@@ -16,6 +16,7 @@ use redb::{AccessGuard, Range, ReadableTable, Table};
 use super::codec::{self, Stored};
 use super::database::failure;
 use super::failure::OpenError;
+use super::way::Way;
 use crate::record::Revision;
 use crate::view::Commit;
 
@@ -216,9 +217,11 @@ pub(crate) fn forget(
     keys: &Keys<'_>,
     collection: &str,
     revisions: &[u64],
+    way: &Way<'_>,
 ) -> Result<(), redb::Error> {
     let mut rest = revisions;
     while let Some(next) = rest.first() {
+        way.give();
         let pack = pack_with(packs, collection, *next)?;
         let (left, bytes) = count_gone(&pack.bytes, rest).map_err(redb::Error::Corrupted)?;
         if left.len() == rest.len() {

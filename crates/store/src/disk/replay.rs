@@ -11,9 +11,10 @@ use std::sync::Arc;
 use super::codec::{self, Stored, u32_at, u64_at};
 use super::failure::OpenError;
 use super::files::{DataFile, Files, Presence, SECTOR};
+use super::segments::{Known, segment_path, segment_sequence};
 use super::wal::{
-    FORMAT, GROUP_END, GROUP_MAGIC, GoodEnd, HEADER_BYTES, Known, SEGMENT_MAGIC, SegmentHeader,
-    count_zero_sectors, segment_path, segment_sequence,
+    FORMAT, GROUP_END, GROUP_MAGIC, GoodEnd, HEADER_BYTES, SEGMENT_MAGIC, SegmentHeader,
+    count_zero_sectors,
 };
 use crate::record::Revision;
 

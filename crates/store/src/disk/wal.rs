@@ -8,13 +8,12 @@
 //! more is written to that segment: the next group starts a new one, whose header says how much
 //! of the old one counts.
 
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::codec;
 use super::failure::write_error;
-use super::files::{DataFile, Files, SECTOR, aligned};
+use super::files::{SECTOR, aligned};
+use super::segments::{Segment, Segments};
 use crate::record::{Error, Revision};
 use crate::view::Commit;
 
@@ -24,12 +23,6 @@ pub(crate) const GROUP_MAGIC: [u8; 4] = *b"WGRP";
 /// Ends each group: it cannot be the zeros that were there before.
 pub(crate) const GROUP_END: [u8; 8] = *b"WGRPEND\n";
 pub(crate) const FORMAT: u32 = 1;
-
-/// The segment of a store that just opened: small, because opening has to be quick.
-const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
-const SEGMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Zeros that are written at once. The thread that prepares segments keeps as much memory.
-const ZEROS_BYTES_MAX: u64 = 128 * 1024;
 
 /// The first sector of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,237 +55,11 @@ impl SegmentHeader {
     }
 }
 
-/// The name of a segment's file.
-pub(crate) fn segment_path(directory: &Path, sequence: u64) -> PathBuf {
-    directory.join(format!("wal-{sequence:016x}.log"))
-}
-
-/// The sequence number in a segment's file name.
-pub(crate) fn segment_sequence(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("wal-")?.strip_suffix(".log")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
-}
-
 /// The place up to which the log is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GoodEnd {
     pub(crate) sequence: u64,
     pub(crate) offset: u64,
-}
-
-/// A segment that exists on disk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) sequence: u64,
-    /// The newest commit in it that counts.
-    pub(crate) last: Revision,
-}
-
-/// What the committer and the keeper both know about the segments.
-#[derive(Debug)]
-pub(crate) struct Segments {
-    files: Arc<dyn Files>,
-    directory: PathBuf,
-    state: Mutex<SegmentsState>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct SegmentsState {
-    next_sequence: u64,
-    /// In order; the last one may be in use.
-    known: VecDeque<Known>,
-    in_use: Option<u64>,
-    /// The newest segment that was written to.
-    newest_used: u64,
-    /// The segment to be used next.
-    prepared: Option<Segment>,
-    /// A segment of this size should be prepared.
-    wanted_bytes: Option<u64>,
-    /// A segment of this size is being prepared.
-    preparing_bytes: Option<u64>,
-    is_stopped: bool,
-}
-
-#[derive(Debug)]
-struct Segment {
-    file: Arc<dyn DataFile>,
-    path: PathBuf,
-    sequence: u64,
-    bytes: u64,
-}
-
-impl Segments {
-    pub(crate) fn new(
-        files: Arc<dyn Files>,
-        directory: &Path,
-        known: Vec<Known>,
-        next_sequence: u64,
-    ) -> Segments {
-        let state = SegmentsState {
-            next_sequence,
-            known: known.into(),
-            in_use: None,
-            newest_used: 0,
-            prepared: None,
-            wanted_bytes: Some(SEGMENT_BYTES_FIRST),
-            preparing_bytes: None,
-            is_stopped: false,
-        };
-        Segments {
-            files,
-            directory: directory.to_path_buf(),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, SegmentsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Prepares segments as they are wanted, until `stop`. Runs on a thread of its own.
-    ///
-    /// Failing is no harm: the committer then tries for itself, and its caller learns why it
-    /// cannot.
-    pub(crate) fn prepare(&self) {
-        let mut state = self.state();
-        while !state.is_stopped {
-            let Some(bytes) = state.wanted_bytes.take() else {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            state.preparing_bytes = Some(bytes);
-            drop(state);
-            let made = self.create(bytes);
-            state = self.state();
-            state.preparing_bytes = None;
-            if let Ok(segment) = made {
-                state.offer(segment, &*self.files);
-            }
-            self.changed.notify_all();
-        }
-    }
-
-    /// Ends `prepare`.
-    pub(crate) fn stop(&self) {
-        self.state().is_stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// A segment with room for this many bytes that comes after all that were used.
-    fn next(&self, bytes: u64) -> Result<Segment, Error> {
-        let mut state = self.state();
-        while state
-            .preparing_bytes
-            .is_some_and(|preparing| preparing >= bytes)
-            && state.prepared.is_none()
-        {
-            // To begin another one would take longer than to wait for this one.
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        if let Some(segment) = state.prepared.take_if(|segment| segment.bytes >= bytes) {
-            return Ok(segment);
-        }
-        drop(state);
-        self.create(bytes.max(SEGMENT_BYTES_FIRST))
-    }
-
-    /// Makes a segment full of zeros whose name is durable.
-    fn create(&self, bytes: u64) -> Result<Segment, Error> {
-        let bytes = bytes.next_multiple_of(SECTOR as u64);
-        let sequence = {
-            let mut state = self.state();
-            state.next_sequence += 1;
-            state.next_sequence - 1
-        };
-        let path = segment_path(&self.directory, sequence);
-        let made = self.files.create_direct(&path).and_then(|file| {
-            let mut buffer = vec![0; bytes.min(ZEROS_BYTES_MAX) as usize];
-            let zeros = aligned(&mut buffer, 0);
-            let mut offset = 0;
-            while offset < bytes {
-                let step = (bytes - offset).min(zeros.len() as u64);
-                file.write_at(offset, &zeros[..step as usize])?;
-                offset += step;
-            }
-            file.sync()?;
-            self.files.sync_directory(&self.directory)?;
-            Ok(file)
-        });
-        match made {
-            Ok(file) => Ok(Segment {
-                file,
-                path,
-                sequence,
-                bytes,
-            }),
-            Err(error) => {
-                // Half a segment is of no use, and on a full disk its blocks are.
-                let _ = self.files.remove(&path);
-                Err(write_error(&path, error))
-            }
-        }
-    }
-
-    /// Removes the segments that hold nothing newer than what is checkpointed, oldest first.
-    ///
-    /// Each removal is durable before the next: a segment that was given up must never outlive
-    /// the one that took its place.
-    pub(crate) fn remove_until(&self, checkpointed: Revision) -> std::io::Result<()> {
-        loop {
-            let oldest = {
-                let state = self.state();
-                match state.known.front() {
-                    Some(oldest)
-                        if oldest.last <= checkpointed && state.in_use != Some(oldest.sequence) =>
-                    {
-                        *oldest
-                    }
-                    _ => return Ok(()),
-                }
-            };
-            match self
-                .files
-                .remove(&segment_path(&self.directory, oldest.sequence))
-            {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => self.files.sync_directory(&self.directory)?,
-            }
-            self.state().known.pop_front();
-        }
-    }
-
-    /// Removes everything when the store closes with all commits in the checkpoint.
-    pub(crate) fn remove_all(&self, checkpointed: Revision) -> std::io::Result<()> {
-        let prepared = {
-            let mut state = self.state();
-            state.in_use = None;
-            state.prepared.take()
-        };
-        if let Some(segment) = prepared {
-            self.files.remove(&segment.path)?;
-        }
-        self.remove_until(checkpointed)
-    }
-}
-
-impl SegmentsState {
-    /// Takes a prepared segment, unless a later one is in use already: recovery relies on segments
-    /// being used in the order of their numbers.
-    fn offer(&mut self, segment: Segment, files: &dyn Files) {
-        if segment.sequence > self.newest_used {
-            self.prepared = Some(segment);
-        } else {
-            let _ = files.remove(&segment.path);
-        }
-    }
 }
 
 /// The writing end, owned by the committer.
@@ -334,10 +101,7 @@ impl Log {
         match result {
             Ok(good) => {
                 self.good = good;
-                let mut state = self.segments.state();
-                if let Some(known) = state.known.back_mut() {
-                    known.last = last;
-                }
+                self.segments.note_written(last, good.offset);
                 Ok(())
             }
             Err(error) => {
@@ -394,13 +158,6 @@ impl Log {
             .map_err(|error| write_error(path, error))?;
         file.sync().map_err(|error| write_error(path, error))?;
         active.offset = offset + bytes.len() as u64;
-        let mut state = self.segments.state();
-        let is_covered = state.prepared.is_some() || state.preparing_bytes.is_some();
-        if !is_covered && active.offset * 2 > active.segment.bytes {
-            let bytes = (active.segment.bytes * 4).clamp(SEGMENT_BYTES_FIRST, SEGMENT_BYTES_MAX);
-            state.wanted_bytes = Some(bytes);
-            self.segments.changed.notify_all();
-        }
         Ok(GoodEnd {
             sequence: active.segment.sequence,
             offset: active.offset,
@@ -410,36 +167,14 @@ impl Log {
     /// Goes on in a new segment with room for this many bytes.
     fn roll(&mut self, bytes: u64) -> Result<(), Error> {
         self.active = None;
-        let segment = self.segments.next(bytes)?;
-        let mut state = self.segments.state();
-        state.in_use = Some(segment.sequence);
-        state.newest_used = segment.sequence;
-        if let Some(overtaken) = state.prepared.take() {
-            state.offer(overtaken, &*self.segments.files);
-        }
-        state.known.push_back(Known {
-            sequence: segment.sequence,
-            last: Revision(0),
-        });
-        drop(state);
+        let segment = self.segments.take(bytes)?;
         self.active = Some(Active { segment, offset: 0 });
         Ok(())
     }
 
-    /// Leaves the segment in use as it is after a failure.
     fn give_up(&mut self) {
-        let Some(active) = self.active.take() else {
-            return;
-        };
-        let mut state = self.segments.state();
-        state.in_use = None;
-        if active.offset == 0 {
-            // Nothing in it counts. If it stays, recovery finds out by itself.
-            state
-                .known
-                .retain(|known| known.sequence != active.segment.sequence);
-            drop(state);
-            let _ = self.segments.files.remove(&active.segment.path);
+        if let Some(Active { segment, offset }) = self.active.take() {
+            self.segments.give_up(&segment, offset);
         }
     }
 }
