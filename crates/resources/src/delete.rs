@@ -273,7 +273,10 @@ fn first_phase(kind: &Kind, options: &DeleteOptions, live: &Live, now: i64) -> P
     let marked = meta(old).contains_key("deletionTimestamp");
     let mut object = old.clone();
     meta_mut(&mut object).remove("resourceVersion");
-    set_finalizers(kind, options, &mut object);
+    // A definition that is not marked yet waits for its own objects alone.
+    if marked || !kind.rules.defines_kinds {
+        set_finalizers(kind, options, &mut object);
+    }
     if (kind.rules.held)(old) {
         if marked {
             return Phase::Unchanged;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use object::{Value, value};
+use resources::options::{DeleteOptions, Propagation};
 
 use crate::fixture::{Ask, refusal, server, server_and_clock};
 
@@ -333,4 +334,107 @@ async fn a_change_that_the_server_drops_is_no_write() {
     let labels = value!({"labels": {"a": "b"}});
     let updated = ask().update(object(labels)).await.unwrap();
     assert_ne!(updated, made, "a label is a change");
+}
+
+#[tokio::test]
+async fn a_write_through_the_status_of_a_flow_schema_takes_no_metadata() {
+    let server = server().await;
+    let levels = Ask::new(
+        &server,
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+    );
+    let levels = levels.named("one");
+    let made = levels
+        .create(value!({
+            "metadata": {"name": "one", "labels": {"a": "b"}},
+            "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+        }))
+        .await
+        .unwrap();
+    let status = levels.under("status");
+    let metadata = value!({"metadata": {"uid": UID, "labels": {"c": "d"}}});
+    assert_eq!(status.merge(metadata).await.unwrap(), made);
+}
+
+#[tokio::test]
+async fn a_job_shows_the_labels_of_its_pods_unless_its_name_was_made() {
+    let server = server().await;
+    let create = async |metadata: Value| {
+        let spec = value!({
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {
+                    "containers": [{"name": "c", "image": "i"}],
+                    "restartPolicy": "Never"
+                }
+            }
+        });
+        let jobs = Ask::new(&server, "batch", "jobs");
+        let job = value!({"metadata": metadata, "spec": spec});
+        let made = jobs.create(job).await.unwrap();
+        let label = made.str_at(&["metadata", "labels", "job-name"]);
+        label.map(str::to_owned)
+    };
+    for metadata in [
+        value!({"name": "one"}),
+        value!({"name": "two", "generateName": "abc-"}),
+    ] {
+        let name = metadata.str_at(&["name"]).map(str::to_owned);
+        assert_eq!(create(metadata).await, name);
+    }
+    assert_eq!(create(value!({"generateName": "abc-"})).await, None);
+}
+
+#[tokio::test]
+async fn the_group_of_a_stored_data_source_may_become_any_other() {
+    let server = server().await;
+    let claims = Ask::new(&server, "", "persistentvolumeclaims").named("one");
+    let claim = |group: &str| {
+        value!({
+            "metadata": {"name": "one"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "dataSourceRef": {"apiGroup": group, "kind": "Snapshot", "name": "x"}
+            }
+        })
+    };
+    let format = "a lowercase RFC 1123 subdomain";
+    let said = refusal(claims.create(claim("A.B")).await);
+    assert!(said.contains(format), "{said}");
+    claims.create(claim("a.b")).await.unwrap();
+    let said = refusal(claims.update(claim("A.B")).await);
+    assert!(said.contains("spec is immutable"), "{said}");
+    assert!(!said.contains(format), "{said}");
+}
+
+#[tokio::test]
+async fn a_definition_that_is_deleted_waits_for_its_own_objects_alone() {
+    let server = server().await;
+    let definitions = Ask::new(&server, "apiextensions.k8s.io", "customresourcedefinitions");
+    let definitions = definitions.named("things.example.com");
+    let schema = value!({"openAPIV3Schema": {"type": "object"}});
+    let version = value!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let definition = value!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "things", "kind": "Thing"},
+            "scope": "Namespaced",
+            "versions": [version]
+        }
+    });
+    definitions.create(definition).await.unwrap();
+    let orphan = DeleteOptions {
+        propagation: Some(Propagation::Orphan),
+        ..DeleteOptions::default()
+    };
+    definitions.delete_with(orphan).await.unwrap();
+    let left = definitions.merge(value!({})).await.unwrap();
+    let finalizers = left
+        .get("metadata")
+        .and_then(|metadata| metadata.get("finalizers"));
+    let own = value!(["customresourcecleanup.apiextensions.k8s.io"]);
+    assert_eq!(finalizers, Some(&own));
 }

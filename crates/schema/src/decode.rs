@@ -60,9 +60,13 @@ pub fn decode(
         types,
         unknown,
         reports: Vec::new(),
+        passes_by: false,
     };
     let read = reader.value(root, &mut value, &Place::root(), 0);
-    if let Err(wrong) = read {
+    if let Err(first) = read {
+        reader.passes_by = true;
+        let last = reader.value(root, &mut value, &Place::root(), 0);
+        let wrong = last.err().unwrap_or(first);
         let kind = value.str_at(&["kind"]).unwrap_or_default();
         return Err(wrong.within(kind));
     }
@@ -324,6 +328,14 @@ fn is_free(form: Form) -> bool {
     matches!(form, Form::RawExtension | Form::AnyJson | Form::FieldsV1)
 }
 
+/// Whether upstream's type of the form has a decoder of its own.
+fn reads_itself(form: Form) -> bool {
+    matches!(
+        form,
+        Form::Time | Form::MicroTime | Form::Duration | Form::Quantity | Form::IntOrString
+    )
+}
+
 /// What a field that is always printed shows when it holds nothing: a nil slice or map is `null`.
 fn zero_field(types: &Types, ty: TypeId) -> Value {
     match types.get(ty).form {
@@ -367,6 +379,9 @@ struct Reader<'t> {
     types: &'t Types,
     unknown: Unknown,
     reports: Vec<String>,
+    /// Whether a value of the wrong type is passed by. Upstream remembers the first one and goes
+    /// on; what ends its reading, and is told instead, is a value that fails to read itself.
+    passes_by: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -392,11 +407,19 @@ impl<'t> Reader<'t> {
         match (value, &ty.map, &ty.list) {
             (Value::Null, _, _) => Ok(()),
             // An apply may hold anything in some of these; the type itself may not.
-            (value, _, _) if ty.form != Form::Plain => scalar::read(self.types, id, value, path),
+            (value, _, _) if ty.form != Form::Plain => self.scalar(id, value, path),
             (Value::Object(map), Some(shape), _) => self.map(id, shape, map, path, depth),
             (Value::Array(items), _, Some(list)) => self.list(list.element, items, path, depth),
-            (value, _, _) => scalar::read(self.types, id, value, path),
+            (value, _, _) => self.scalar(id, value, path),
         }
+    }
+
+    fn scalar(&self, id: TypeId, value: &mut Value, path: &Place<'_>) -> Result<(), TypeError> {
+        let read = scalar::read(self.types, id, value, path);
+        if self.passes_by && !reads_itself(self.types.get(id).form) {
+            return Ok(());
+        }
+        read
     }
 
     fn map(
@@ -458,6 +481,7 @@ impl<'t> Reader<'t> {
         depth: usize,
     ) -> Result<(), TypeError> {
         let outside = std::mem::replace(&mut self.unknown, Unknown::Drop);
+        let passes_by = std::mem::take(&mut self.passes_by);
         let read = match (&mut *value, either.other) {
             (Value::Null, _) => Ok(()),
             (Value::Object(_), _) => self.value(either.schema, value, path, depth + 1),
@@ -475,6 +499,7 @@ impl<'t> Reader<'t> {
             }
         };
         self.unknown = outside;
+        self.passes_by = passes_by;
         read
     }
 }

@@ -7,6 +7,10 @@ use super::fill::{each, fill, fill_text, is_unset, object, text, within};
 use super::pod::{template, template_labels};
 use super::volumes;
 
+/// What a name keeps of `generateName`, and what it gets behind that.
+const GENERATED_BASE_BYTES_MAX: usize = 58;
+const GENERATED_SUFFIX_BYTES: usize = 5;
+
 /// Fills a deployment.
 pub(crate) fn deployment(deployment: &mut Map) {
     let spec = deployment.object_at("spec");
@@ -149,8 +153,18 @@ pub(crate) fn shares_labels(owner: &Map) -> bool {
         return false;
     };
     let labels = object(metadata, "labels").filter(|labels| !labels.is_empty());
-    let named = text(metadata, "generateName").is_empty();
-    named && labels.is_some() && labels == object(owner, "spec").and_then(template_labels)
+    !is_name_generated(metadata)
+        && labels.is_some()
+        && labels == object(owner, "spec").and_then(template_labels)
+}
+
+/// Whether the name looks like one that was made from `generateName`.
+fn is_name_generated(metadata: &Map) -> bool {
+    let (base, name) = (text(metadata, "generateName"), text(metadata, "name"));
+    let kept = base.len().min(GENERATED_BASE_BYTES_MAX);
+    !base.is_empty()
+        && name.len() == kept + GENERATED_SUFFIX_BYTES
+        && name.as_bytes().starts_with(&base.as_bytes()[..kept])
 }
 
 fn job_spec(spec: &mut Map) {

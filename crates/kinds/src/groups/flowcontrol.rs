@@ -2,8 +2,9 @@
 
 use object::Map;
 
-use super::strategy::{keep_status_or_rest, no_status, status_or_rest};
+use super::strategy::{keep_status_or_spec, no_status, status_or_rest};
 use crate::defaults::access;
+use crate::defaults::fill::copy;
 use crate::{Generation, Rules};
 
 pub(super) fn rules(kind: &str) -> Rules {
@@ -15,9 +16,17 @@ pub(super) fn rules(kind: &str) -> Rules {
     Rules {
         defaults,
         prepare_create: no_status,
-        prepare_update: keep_status_or_rest,
+        prepare_update: keep_status_or_all_else,
         generation: Generation::Spec,
         reset_fields: status_or_rest,
         ..Rules::default()
+    }
+}
+
+/// A write through `/status` keeps all of the metadata, what is wrong in it included.
+fn keep_status_or_all_else(new: &mut Map, old: &Map, subresource: &str) {
+    keep_status_or_spec(new, old, subresource);
+    if subresource == "status" {
+        copy(new, old, "metadata");
     }
 }

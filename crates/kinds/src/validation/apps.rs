@@ -369,7 +369,12 @@ fn stateful_spec(spec: &Map, is_new: bool, path: &Path<'_>, errors: &mut Errors)
         let templates = path.field("volumeClaimTemplates");
         for (index, claim) in maps(spec.list("volumeClaimTemplates")) {
             let path = templates.index(index);
-            claims::spec(claim.object_or_empty("spec"), &path.field("spec"), errors);
+            claims::spec(
+                claim.object_or_empty("spec"),
+                None,
+                &path.field("spec"),
+                errors,
+            );
         }
     }
     check::not_negative(spec, &["replicas", "minReadySeconds"], path, errors);

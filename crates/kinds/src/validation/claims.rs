@@ -34,6 +34,7 @@ pub(crate) fn template(template: &Map, path: &Path<'_>, errors: &mut Errors) {
     template_metadata(template, path, errors);
     spec(
         template.object_or_empty("spec"),
+        None,
         &path.field("spec"),
         errors,
     );
@@ -71,8 +72,8 @@ pub(crate) fn template_metadata(template: &Map, path: &Path<'_>, errors: &mut Er
     }
 }
 
-/// Checks the spec of a claim.
-pub(crate) fn spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
+/// Checks the spec of a claim; `old` is the stored one when it is an update.
+pub(crate) fn spec(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
     access_modes(
         spec,
         "at least 1 access mode is required",
@@ -99,9 +100,21 @@ pub(crate) fn spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
         let mode = spec.text("volumeMode");
         check::choice_or_empty(mode, VOLUME_MODES, &path.field("volumeMode"), errors);
     }
-    for key in ["dataSource", "dataSourceRef"] {
+    data_sources(spec, old, path, errors);
+    let class = spec.text("volumeAttributesClassName");
+    check::optional_subdomain(class, &path.field("volumeAttributesClassName"), errors);
+}
+
+fn data_sources(spec: &Map, old: Option<&Map>, path: &Path<'_>, errors: &mut Errors) {
+    let sources = ["dataSource", "dataSourceRef"];
+    // Groups were not always checked: where one is stored, any other may follow.
+    let any_group = old.is_some_and(|old| {
+        let mut stored = sources.iter().filter_map(|key| old.object(key));
+        stored.any(|source| source.has("apiGroup"))
+    });
+    for key in sources {
         if let Some(source) = spec.object(key) {
-            data_source(source, &path.field(key), errors);
+            data_source(source, any_group, &path.field(key), errors);
         }
     }
     if let (Some(source), Some(reference)) =
@@ -122,8 +135,6 @@ pub(crate) fn spec(spec: &Map, path: &Path<'_>, errors: &mut Errors) {
             errors.push(super::print::invalid_text(path, "{}".to_owned(), detail));
         }
     }
-    let class = spec.text("volumeAttributesClassName");
-    check::optional_subdomain(class, &path.field("volumeAttributesClassName"), errors);
 }
 
 /// Checks the access modes of a claim or a volume; `between` runs after the first check.
@@ -151,14 +162,16 @@ pub(crate) fn access_modes(
     }
 }
 
-fn data_source(source: &Map, path: &Path<'_>, errors: &mut Errors) {
+fn data_source(source: &Map, any_group: bool, path: &Path<'_>, errors: &mut Errors) {
     check::require(source, &["name", "kind"], path, errors);
     let group = source.text("apiGroup");
     if group.is_empty() && source.text("kind") != "PersistentVolumeClaim" {
         let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         errors.invalid(path, source.text("kind"), detail);
     }
-    check::optional_subdomain(group, &path.field("apiGroup"), errors);
+    if !any_group {
+        check::optional_subdomain(group, &path.field("apiGroup"), errors);
+    }
     let namespace = source.text("namespace");
     if !namespace.is_empty() {
         errors.each(
@@ -181,6 +194,7 @@ pub(crate) fn validate(new: &Map, old: Option<&Map>, subresource: &str) -> Vec<F
             }
             spec(
                 new.object_or_empty("spec"),
+                old.map(|old| old.object_or_empty("spec")),
                 &root.field("spec"),
                 &mut errors,
             );

@@ -391,6 +391,29 @@ fn wrong_types_name_the_field_and_both_types() {
     }
 }
 
+/// Go remembers the first value of a wrong type and reads on; one that fails to read itself ends
+/// the reading.
+#[test]
+fn a_value_that_fails_to_read_itself_is_told_before_wrong_types() {
+    for (body, message) in [
+        (
+            value!({"kind": 1, "metadata": {"name": [], "time": "x"}}),
+            "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
+        ),
+        (
+            value!({"kind": 1, "spec": {"sub": {"args": [1], "port": true}}}),
+            "json: cannot unmarshal bool into Go struct field spec.sub.port of type int32",
+        ),
+        (
+            value!({"spec": {"count": "x", "data": {"a": "%"}, "sub": {"since": null}}}),
+            "json: cannot unmarshal string into Go struct field spec.count of type int32",
+        ),
+    ] {
+        let error = read(body).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    }
+}
+
 #[test]
 fn integers_take_neither_fractions_nor_numbers_out_of_range() {
     for (field, number) in [
