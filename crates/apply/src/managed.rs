@@ -204,6 +204,19 @@ impl ManagedFields {
         }
     }
 
+    /// The same, unless a new time has moved an entry.
+    ///
+    /// Upstream compares entry by entry, so a move is written; once, since the entry then is where
+    /// its time puts it.
+    pub fn without_new_times_in_place(self, old: &ManagedFields) -> ManagedFields {
+        let mut entries = self.managers.iter().zip(&old.managers);
+        if entries.all(|(mine, theirs)| mine.is_same(theirs)) {
+            self.without_new_times(old)
+        } else {
+            self
+        }
+    }
+
     pub(crate) fn position(&self, manager: &Manager) -> Option<usize> {
         self.managers
             .iter()

@@ -117,6 +117,11 @@ impl Owners {
     pub(crate) fn keep_times(&mut self, old: &Owners) {
         self.0 = std::mem::take(&mut self.0).without_new_times(&old.0);
     }
+
+    /// The same, if the entries are in the same order.
+    pub(crate) fn keep_times_in_place(&mut self, old: &Owners) {
+        self.0 = std::mem::take(&mut self.0).without_new_times_in_place(&old.0);
+    }
 }
 
 /// Who writes, as the owners' list names them.

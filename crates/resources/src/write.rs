@@ -462,8 +462,6 @@ impl Resources {
         draft.keep_times(kind, &live);
         let errors = self.admin_access(request, &draft.object, Some(old)).await?;
         let forgiven = self.shape_changed(request, &live, &mut draft, errors)?;
-        // All that was asked for may be what the server or the kind has dropped.
-        draft.keep_times(kind, &live);
         if request.subresource != "status" {
             let advice = kind.warnings(&draft.object, Some(old));
             request.warnings.add(advice);
@@ -576,14 +574,15 @@ impl Resources {
         let (kind, old) = (request.kind, live.map());
         let object = &mut draft.object;
         meta::keep_system_fields(object, old);
-        if !request.options.dry_run {
-            // Nothing on disk has one; only what is not stored shows what was sent.
-            meta_mut(object).remove("selfLink");
-        }
         kind.prepare_update(object, old, request.subresource);
         kind.stamp(object, Some(old), request.subresource, &self.now_text());
         draft.has_blanks = kind.complete(object);
         draft.count_generation(kind, request.subresource, old);
+        draft.keep_times_in_place(kind, live);
+        if !request.options.dry_run {
+            // Nothing on disk has one; only what is not stored shows what was sent.
+            meta_mut(&mut draft.object).remove("selfLink");
+        }
         draft.show_odd_owners();
         let object = &draft.object;
         let subresource = request.subresource;

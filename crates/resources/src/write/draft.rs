@@ -48,10 +48,18 @@ impl Draft {
         }
     }
 
-    /// Takes back new times of its owners if it is the object that is stored.
+    /// Takes back new times of its owners if it is the object that is stored: nothing was asked
+    /// for.
     pub(super) fn keep_times(&mut self, kind: &Kind, live: &Live) {
         if self.is_as_stored(kind, live.map()) {
             self.owners.keep_times(&live.owners);
+        }
+    }
+
+    /// The same if all that was asked for has been dropped, unless a time has moved an entry.
+    pub(super) fn keep_times_in_place(&mut self, kind: &Kind, live: &Live) {
+        if self.is_as_stored(kind, live.map()) {
+            self.owners.keep_times_in_place(&live.owners);
         }
     }
 
