@@ -5,11 +5,6 @@
 //! visibility are one order: whoever sees revision R has everything up to R, and nothing that a
 //! power cut could take back.
 
-#![expect(
-    dead_code,
-    reason = "an engine that recovers from disk resumes the writer"
-)]
-
 mod record;
 mod store;
 

@@ -127,11 +127,6 @@ impl Inner {
         }
     }
 
-    /// The newest event that is no longer in memory.
-    pub(crate) fn floor(&self) -> Revision {
-        self.floor
-    }
-
     /// The newest revision that changed the collection.
     pub(crate) fn last(&self) -> Revision {
         self.events

@@ -16,8 +16,8 @@ use crate::view::Commit;
 
 /// History and keys wait no longer than this for their end.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
-/// Commits wait about so long for the checkpoint. They are safe in the log meanwhile; what
-/// grows is the time that a start after a crash takes.
+/// Commits wait about so long for the checkpoint. They are safe in the log meanwhile; what grows is
+/// the time that a start after a crash takes.
 const WRITE_AFTER: Duration = Duration::from_secs(5);
 /// Commits of this size in sum are written at once.
 const BATCH_BYTES: u64 = 32 * 1024 * 1024;
